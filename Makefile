@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test bench lint clean
+
+$(VENV)/.test: pyproject.toml
+	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'Partita needs Python 3.11 or later; try make PYTHON=python3.11'"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.test
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/reference_se.py
+	$(BIN)/python benchmarks/table3.py
+	$(BIN)/python benchmarks/race.py --threads 1
+	$(BIN)/python benchmarks/race.py --threads 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy src
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info

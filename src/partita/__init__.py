@@ -1,0 +1,49 @@
+"""Partita: log-linear models by maximum likelihood, when the partition function is the hard part.
+
+Names are imported when first used, so that ``import partita`` costs almost nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
+    from .estimators import SoftmaxRegression, load, save
+    from .solvers import LBFGS, ConjugateGradient, Majorize, Newton, SteepestDescent, minimize
+
+_ROOMS = {
+    "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
+    "estimators": ("SoftmaxRegression", "load", "save"),
+    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "SteepestDescent", "minimize"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "LBFGS",
+    "CapabilityError",
+    "ConjugateGradient",
+    "ConvergenceWarning",
+    "Majorize",
+    "ModelFileError",
+    "Newton",
+    "SoftmaxRegression",
+    "Status",
+    "SteepestDescent",
+    "load",
+    "minimize",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,18 @@
+"""Quadratic majorizers of log Z."""
+
+from .certificates import iteration_limit, range_certificate, self_concordant_certificate
+from .dense import PartitionBound, Quadratic, partition_bound
+from .potential import BOUNDS, KINDS, PotentialCurvature, potential_curvature
+
+__all__ = [
+    "BOUNDS",
+    "KINDS",
+    "PartitionBound",
+    "PotentialCurvature",
+    "Quadratic",
+    "iteration_limit",
+    "partition_bound",
+    "potential_curvature",
+    "range_certificate",
+    "self_concordant_certificate",
+]

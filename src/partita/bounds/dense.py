@@ -1,0 +1,194 @@
+"""Quadratics in parameter space: ``A' S A`` from a curvature S of the potentials ``s = A theta``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.results import FloatArray
+from ..core.validation import check_choice
+from ..features import DenseLinear, LabelFeatures, LinearMap
+from ..kernels import curvature as kernels
+from ..kernels.linalg import CholeskyFactor, conjugate_gradient
+from .potential import _SEQUENTIAL, PotentialCurvature, RankOneCurvature, ScalarCurvature
+
+#: Relative residual of solves by conjugate gradients.
+SOLVE_TOLERANCE = 1e-4
+
+
+def curvature_matrix(features: LinearMap | LabelFeatures, potential: PotentialCurvature) -> FloatArray:
+    """A' S A as a matrix."""
+    if isinstance(features, LabelFeatures):
+        F = features.F
+        SF = np.column_stack([potential.product(np.ascontiguousarray(column)) for column in F.T])
+        return np.asarray(F.T @ SF)
+    return features.curvature_matrix(potential.pairs())
+
+
+@dataclass
+class Quadratic:
+    """``value0 + g'(x - center) + (x - center)' C (x - center) / 2`` with ``C = A' S A + diag(penalty)``.
+
+    The common face of every bound and of the Hessian. `is_bound` says whether it lies above the objective everywhere.
+    """
+
+    features: LinearMap | LabelFeatures
+    potential: PotentialCurvature
+    penalty: FloatArray
+    center: FloatArray
+    value0: float
+    gradient0: FloatArray
+    is_bound: bool
+    precondition: Callable[[FloatArray], FloatArray] | None = None  # given: solve by conjugate gradients
+    _matrix: FloatArray | None = field(default=None, repr=False)
+    _factor: CholeskyFactor | None = field(default=None, repr=False)
+
+    def value(self, parameters: FloatArray) -> float:
+        """The quadratic at any parameters."""
+        step = parameters - self.center
+        return float(self.value0 + self.gradient0 @ step + 0.5 * (step @ self.matvec(step)))
+
+    def matvec(self, vector: FloatArray) -> FloatArray:
+        """C v, by products with the data; no matrix is formed."""
+        if isinstance(self.features, DenseLinear) and isinstance(self.potential, RankOneCurvature | ScalarCurvature):
+            product = self.features.curvature_product(self.potential.D, self.potential.top, vector)
+        else:
+            product = self.features.adjoint(self.potential.product(self.features.forward(vector)))
+        return product + self.penalty * vector
+
+    def matrix(self) -> FloatArray:
+        """C as a matrix (kept)."""
+        if self._matrix is None:
+            self._matrix = curvature_matrix(self.features, self.potential)
+            self._matrix.flat[:: len(self._matrix) + 1] += self.penalty
+        return self._matrix
+
+    def trace(self) -> float:
+        """tr C, without the matrix."""
+        diagonal = self.potential.diagonal()
+        if isinstance(self.features, LabelFeatures):
+            return float(np.einsum("ij,ij->", self.features.F, self._rows_product())) + float(self.penalty.sum())
+        shaped = diagonal.reshape(self.features.n_examples, -1)
+        return float(self.features.squared(shaped).sum() + self.penalty.sum())
+
+    def _rows_product(self) -> FloatArray:
+        assert isinstance(self.features, LabelFeatures)
+        columns = [self.potential.product(np.ascontiguousarray(column)) for column in self.features.F.T]
+        return np.column_stack(columns)
+
+    def factor(self) -> CholeskyFactor:
+        """A Cholesky factor of C, made definite along the directions that change no probability."""
+        if self._factor is None:
+            matrix = self.matrix()
+            if isinstance(self.features, LinearMap) and self.features.n_outputs > 1:
+                matrix = fix_gauge(matrix, self.features, self.penalty)
+            self._factor = CholeskyFactor(matrix)
+        return self._factor
+
+    def solve(self, vector: FloatArray) -> FloatArray:
+        """C^-1 v: by the factor, or by conjugate gradients to `SOLVE_TOLERANCE` if a preconditioner was given.
+
+        An inexact solve still lowers the quadratic, so a majorization step with it still lowers the objective.
+        """
+        if self.precondition is None:
+            return self.factor().solve(vector)
+        return conjugate_gradient(self.matvec, vector, self.precondition, SOLVE_TOLERANCE, max_iter=1000)[0]
+
+
+def fix_gauge(matrix: FloatArray, features: LinearMap, penalty: FloatArray) -> FloatArray:
+    """Add curvature along 'the same constant on every output', for columns without a penalty.
+
+    Adding a constant to a column's weight in every label changes no probability, so gradients have no part along it and
+    solutions do not move; only the matrix becomes invertible.
+    """
+    columns = features.columns()
+    free = columns[:, ~penalty[columns].any(0)]
+    if free.size == 0:
+        return matrix
+    out = matrix.copy()
+    scale = out[free, free].mean(0)
+    scale[scale == 0.0] = 1.0
+    out[free[:, None, :], free[None, :, :]] += scale / features.n_outputs
+    return out
+
+
+@dataclass(frozen=True)
+class PartitionBound:
+    """``log Z(theta) <= log_z + (theta - center)' mean + (theta - center)' curvature (theta - center) / 2``."""
+
+    center: FloatArray
+    log_z: float
+    mean: FloatArray
+    curvature: FloatArray
+    is_bound: bool = True
+
+    def value(self, parameters: ArrayLike) -> float:
+        step = np.asarray(parameters, dtype=np.float64) - self.center
+        return float(self.log_z + self.mean @ step + 0.5 * (step @ self.curvature @ step))
+
+    def matvec(self, vector: FloatArray) -> FloatArray:
+        return np.asarray(self.curvature @ vector)
+
+    def solve(self, vector: FloatArray) -> FloatArray:
+        return CholeskyFactor(self.curvature).solve(vector)
+
+    def trace(self) -> float:
+        return float(np.trace(self.curvature))
+
+    def matrix(self) -> FloatArray:
+        return self.curvature
+
+
+def partition_bound(
+    features: ArrayLike,
+    theta: ArrayLike,
+    prior: ArrayLike | None = None,
+    *,
+    counts: ArrayLike | None = None,
+    weights: Any = None,
+    ordering: str = "descending",
+) -> PartitionBound:
+    """Algorithm 1: a quadratic upper bound on ``sum_i w_i log Z_i(theta)`` that touches it at `theta`.
+
+    Parameters
+    ----------
+    features : array
+        f(x, y) of shape (labels, d) for one example, or as in `LabelFeatures`.
+    theta : array of shape (d,)
+        Where the bound touches.
+    prior : array, optional
+        h(y), one weight per row of features (or per label, for the first two forms).
+    ordering : {"descending", "given", "ascending"}
+        The order in which labels are visited. Descending gives the tightest bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.bounds import partition_bound
+    >>> bound = partition_bound(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2))
+    >>> bool(bound.value(np.ones(2)) >= np.log(1 + np.exp(2.0)))
+    True
+    """
+    F = np.asarray(features, dtype=np.float64)
+    labels = LabelFeatures(F[None] if F.ndim == 2 and counts is None else F, counts)
+    center = np.ascontiguousarray(theta, dtype=np.float64)
+    if center.shape != (labels.size,):
+        raise ValueError(f"theta must have shape ({labels.size},), as many as features; got {center.shape}")
+    code = _SEQUENTIAL[check_choice("ordering", ordering, tuple(_SEQUENTIAL))]
+    u = labels.forward(center)
+    if prior is not None:
+        h = np.asarray(prior, dtype=np.float64)
+        h = np.tile(h, labels.n_examples) if counts is None and h.size != u.size else h.ravel()
+        if h.shape != u.shape or not np.all(h >= 0.0):
+            raise ValueError("prior must be non-negative with one weight per label")
+        with np.errstate(divide="ignore"):
+            u = u + np.log(h)
+    offsets = np.concatenate(([0], np.cumsum(labels.counts)))
+    w = np.ones(labels.n_examples) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    mean, sigma = np.zeros(labels.size), np.zeros((labels.size, labels.size))
+    log_z = kernels.algorithm_one(labels.F, u, offsets, w, code, 0, labels.n_examples, mean, sigma)
+    return PartitionBound(center, float(log_z), mean, sigma)

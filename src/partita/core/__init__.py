@@ -1,0 +1,28 @@
+"""The words everything else shares: protocols, results, statuses, errors, validation, randomness, threads."""
+
+from .errors import CapabilityError, ConvergenceWarning, ModelFileError
+from .parallel import Workers
+from .protocols import Callback, Capability, Objective, Point, Progress, QuadraticModel, Ray, Solver, Subspace
+from .random import generator
+from .results import Result, Solution, Status, Trace
+
+__all__ = [
+    "Callback",
+    "Capability",
+    "CapabilityError",
+    "ConvergenceWarning",
+    "ModelFileError",
+    "Objective",
+    "Point",
+    "Progress",
+    "QuadraticModel",
+    "Ray",
+    "Result",
+    "Solution",
+    "Solver",
+    "Status",
+    "Subspace",
+    "Trace",
+    "Workers",
+    "generator",
+]

@@ -1,0 +1,15 @@
+"""Errors and warnings that users can catch by name."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["CapabilityError", "ConvergenceWarning", "ModelFileError"]
+
+
+class CapabilityError(TypeError):
+    """A solver needs something that the objective does not offer."""
+
+
+class ModelFileError(ValueError):
+    """A model file is damaged, of an unknown version, or not a model file."""

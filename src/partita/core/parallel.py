@@ -1,0 +1,82 @@
+"""Threads for kernels that run without the GIL.
+
+Work is cut into chunks by its size alone, never by the number of threads, and partial results are added in the order of
+the chunks: the same data give the same bits at any thread count. A pool of Python threads is used rather than numba's own
+layer, which recompiles for it, is not safe to call from two threads at once, or dies after a fork.
+"""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+
+MAX_CHUNKS = 8
+#: Elementary operations below which handing work to a thread costs more than it saves.
+OPERATIONS_PER_CHUNK = 400_000
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def _pool(size: int) -> ThreadPoolExecutor:
+    """One pool per size and process: a fork starts with none of its parent's threads."""
+    key = (os.getpid(), size)
+    if key not in _pools:
+        _pools[key] = ThreadPoolExecutor(size, thread_name_prefix="partita")
+    return _pools[key]
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """None means all cores (or what NUMBA_NUM_THREADS allows), -1 the same, -2 all but one, k means k."""
+    available = int(numba.get_num_threads())
+    if n_jobs is None:
+        return available
+    if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None or a non-zero integer, got {n_jobs!r}")
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+
+
+class Workers:
+    """Runs a kernel over ranges of examples on a number of threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        See `thread_count`.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.threads = thread_count(n_jobs)
+
+    @staticmethod
+    def ranges(count: int, operations: float) -> list[tuple[int, int]]:
+        """Cut ``range(count)`` into at most `MAX_CHUNKS` pieces of about equal length, by the total of operations."""
+        if operations < 2 * OPERATIONS_PER_CHUNK:
+            return [(0, count)]
+        chunks = int(min(MAX_CHUNKS, max(1, operations // OPERATIONS_PER_CHUNK), max(1, count)))
+        edges = [count * c // chunks for c in range(chunks + 1)]
+        return list(itertools.pairwise(edges))
+
+    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call ``function(*task)`` for every task; results in the order of the tasks."""
+        if self.threads == 1 or len(tasks) == 1:
+            return [function(*task) for task in tasks]
+        share = min(self.threads, len(tasks))
+        results: list[Any] = [None] * len(tasks)
+
+        def work(first: int) -> None:
+            for index in range(first, len(tasks), share):
+                results[index] = function(*tasks[index])
+
+        futures = [_pool(self.threads).submit(work, first) for first in range(1, share)]
+        try:
+            work(0)
+        finally:  # an interrupt must not leave a thread writing into shared arrays
+            for future in futures:
+                future.result()
+        return results

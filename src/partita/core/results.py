@@ -1,0 +1,98 @@
+"""What engines and solvers return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class Status(Enum):
+    """Why a computation stopped. ``str(status)`` says the cause and, where there is one, the cure."""
+
+    EXACT = "exact: the answer was computed in closed form"
+    CONVERGED = "converged: the gradient is below the tolerance"
+    PRECISION = (
+        "stopped at machine precision: no step lowers the objective any more; the gradient is above the tolerance, "
+        "so tol asks for more than double precision can give here (raise tol, or rescale the features)"
+    )
+    MAX_ITER = "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features"
+    TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"
+    INTERRUPTED = "interrupted from the keyboard: the best iterate so far is kept"
+    CALLBACK = "stopped by a callback"
+    DIVERGED = (
+        "failed: the objective became infinite or NaN; the last finite iterate is kept (add l2 > 0, or rescale the features)"
+    )
+
+    @property
+    def ok(self) -> bool:
+        """True when the answer is as good as was asked for."""
+        return self in (Status.EXACT, Status.CONVERGED)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Result:
+    """An engine's answer about a batch of potentials.
+
+    ``log_z``, ``lower`` and ``upper`` have one entry per example; ``gap`` is ``upper - lower``.
+    """
+
+    log_z: FloatArray
+    marginals: Any
+    status: Status = Status.EXACT
+    exact: bool = True
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    n_iter: int = 0
+
+    @property
+    def gap(self) -> FloatArray:
+        if self.lower is None or self.upper is None:
+            return np.zeros_like(self.log_z) if self.exact else np.full_like(self.log_z, np.inf)
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One entry per iteration, the start included.
+
+    Attributes
+    ----------
+    objective : array
+        Value of the objective.
+    gradient_norm : array
+        Largest absolute entry of the gradient, divided by the objective's scale: what ``tol`` is compared with.
+    gap : array
+        Certified upper bound on ``objective - optimum``; inf where the objective has none.
+    seconds : array
+        Since the start of the solver.
+    """
+
+    objective: FloatArray
+    gradient_norm: FloatArray
+    gap: FloatArray
+    seconds: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found."""
+
+    parameters: FloatArray
+    value: float
+    status: Status
+    n_iter: int
+    trace: Trace
+    solver: str
+    point: Any = field(repr=False, compare=False)

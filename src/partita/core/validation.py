@@ -1,0 +1,50 @@
+"""Checks of user input. Every message says which parameter, what came and what was expected."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+
+def check_real(name: str, value: Any, *, minimum: float = -np.inf, strict: bool = False, finite: bool = True) -> float:
+    """Return `value` as a float, or raise a ValueError that names it."""
+    bound = "" if minimum == -np.inf else f" {'>' if strict else '>='} {minimum:g}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} must be a number{bound}, got {value!r} ({type(value).__name__})")
+    number = float(value)
+    if np.isnan(number) or (finite and np.isinf(number)) or number < minimum or (strict and number == minimum):
+        raise ValueError(f"{name} must be a{' finite' if finite else ''} number{bound}, got {value!r}")
+    return number
+
+
+def check_count(name: str, value: Any, *, minimum: int = 0) -> int:
+    """Return `value` as an int, or raise a ValueError that names it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `choices`, or raise a ValueError that lists them."""
+    if not isinstance(value, str) or value not in choices:
+        options = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {options}; got {value!r}")
+    return value
+
+
+def check_weights(name: str, values: Any, count: int) -> np.ndarray:
+    """Return non-negative finite weights as float64 of shape (count,); None gives ones."""
+    if values is None:
+        return np.ones(count)
+    if isinstance(values, numbers.Real):
+        values = np.full(count, float(values))
+    weights = np.ascontiguousarray(values, dtype=np.float64)
+    if weights.shape != (count,):
+        raise ValueError(f"{name} must have shape ({count},), one entry per example; got {weights.shape}")
+    if not np.all(np.isfinite(weights)) or weights.min(initial=0.0) < 0.0:
+        raise ValueError(f"{name} must be finite and non-negative")
+    if not weights.sum() > 0.0:
+        raise ValueError(f"{name} must have a positive sum; every weight is zero")
+    return weights

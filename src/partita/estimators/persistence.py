@@ -1,0 +1,128 @@
+"""Saving and loading estimators, whatever they are: parameters, fitted numbers, trace and status."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .. import __version__
+from ..core.errors import ModelFileError
+from ..core.results import Status, Trace
+from ..io import read_model, write_model
+from ..solvers.auto import SOLVERS
+
+_ESTIMATORS: dict[str, type[SavedModel]] = {}
+_SOLVER_CLASSES = {cls.__name__: cls for cls in SOLVERS.values()}
+T = TypeVar("T", bound="SavedModel")
+
+
+class SavedModel:
+    """Mixin: `save` and `load` for estimators whose fitted state is numbers, arrays, a trace and a status."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _ESTIMATORS[cls.__name__] = cls
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a model file (see `partita.io.model_file`), atomically."""
+        save(self, path)
+
+    @classmethod
+    def load(cls: type[T], path: str | os.PathLike[str]) -> T:
+        """Read an estimator of this class from a model file."""
+        estimator = load(path)
+        if not isinstance(estimator, cls):
+            raise ModelFileError(f"{os.fspath(path)} holds a {type(estimator).__name__}, not a {cls.__name__}")
+        return estimator
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write an estimator to a model file. The old file stays as it was until the new one is complete."""
+    if not isinstance(estimator, SavedModel):
+        raise TypeError(f"only Partita estimators can be saved, got {type(estimator).__name__}")
+    arrays: dict[str, np.ndarray] = {}
+    values: dict[str, Any] = {
+        "parameters": {key: _encode(key, value) for key, value in estimator.get_params(deep=False).items()},  # type: ignore[attr-defined]
+        "fitted": {},
+    }
+    for key, value in vars(estimator).items():
+        if key.endswith("_") and not key.startswith("__"):
+            values["fitted"][key] = _encode_fitted(key, value, arrays)
+    write_model(path, type(estimator).__name__, values, arrays, __version__)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator from a model file. Nothing in the file is executed."""
+    kind, values, arrays = read_model(path)
+    if kind not in _ESTIMATORS:
+        raise ModelFileError(f"{os.fspath(path)} holds an unknown estimator {kind!r}; upgrade Partita to read it")
+    try:
+        parameters = {key: _decode(value) for key, value in values["parameters"].items()}
+        estimator = _ESTIMATORS[kind](**parameters)
+        for key, value in values["fitted"].items():
+            setattr(estimator, key, _decode_fitted(value, arrays))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
+    return estimator
+
+
+def _encode(name: str, value: Any) -> Any:
+    """A constructor parameter as JSON."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, np.ndarray | list | tuple):
+        return {"array": [_encode(name, item) for item in np.asarray(value).tolist()]}
+    if isinstance(value, dict):
+        return {"items": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
+    if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
+        return {"solver": type(value).__name__, "options": asdict(value)}  # type: ignore[arg-type]
+    raise TypeError(f"parameter {name}={value!r} cannot be stored in a model file; set it to a plain value before saving")
+
+
+def _decode(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return np.array([_decode(item) for item in value["array"]])
+    if "items" in value:
+        return {_decode(key): _decode(item) for key, item in value["items"]}
+    return _SOLVER_CLASSES[value["solver"]](**value["options"])
+
+
+def _encode_fitted(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A fitted attribute: arrays go beside the header, objects with known fields are taken apart."""
+    if isinstance(value, Trace):
+        for entry in fields(value):
+            arrays[f"{name}{entry.name}"] = getattr(value, entry.name)
+        return {"trace": name}
+    if isinstance(value, Status):
+        return {"status": value.name}
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            if not all(isinstance(item, str) for item in value.ravel()):
+                raise TypeError(f"{name} holds Python objects other than strings, which a model file cannot store")
+            return {"strings": value.tolist()}
+        arrays[name] = value
+        return {"stored": name}
+    return _encode(name, value)
+
+
+def _decode_fitted(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, dict):
+        if "trace" in value:
+            return Trace(**{entry.name: arrays[value["trace"] + entry.name] for entry in fields(Trace)})
+        if "status" in value:
+            return Status[value["status"]]
+        if "strings" in value:
+            return np.array(value["strings"], dtype=object)
+        if "stored" in value:
+            return arrays[value["stored"]]
+    return _decode(value)

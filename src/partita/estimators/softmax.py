@@ -1,0 +1,326 @@
+"""Softmax (multinomial logistic) regression."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..core.errors import ConvergenceWarning
+from ..core.parallel import Workers
+from ..core.results import FloatArray, Solution, Status
+from ..core.validation import check_choice, check_count, check_real, check_weights
+from ..features import linear_map
+from ..objectives import Likelihood
+from ..objectives.covariance import covariance
+from ..report import CoefficientTable, ProgressPrinter
+from ..solvers import make_solver, minimize
+from ..structures import Binary, Categorical
+from .persistence import SavedModel
+
+
+def softmax_objective(
+    X: Any,
+    y: Any,
+    *,
+    l2: float = 1.0,
+    fit_intercept: bool = True,
+    penalize_intercept: bool = False,
+    prior: ArrayLike | None = None,
+    weights: Any = None,
+    n_jobs: int | None = None,
+) -> Likelihood:
+    """The objective that `SoftmaxRegression` minimises, for use with `partita.minimize`.
+
+    Two classes get one coefficient vector (the log-odds of the second), more get one each.
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    workers = Workers(n_jobs)
+    features = linear_map(X, 1 if len(classes) == 2 else len(classes), fit_intercept, workers)
+    penalty = np.full(features.size, float(l2))
+    if not penalize_intercept:
+        penalty[features.n_coefficients :] = 0.0
+    structure = Binary(prior) if len(classes) == 2 else Categorical(len(classes), prior)
+    return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
+
+
+class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
+    """Softmax regression: p(y | x) proportional to h(y) exp(coef_y . x + intercept_y), by penalised maximum likelihood.
+
+    Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||coef||^2``. ``l2`` is ``1 / C`` of scikit-learn's
+    LogisticRegression, and the optimum is the same.
+
+    Parameters
+    ----------
+    l2 : float, default 1.0
+        Strength of the penalty; 0 for plain maximum likelihood.
+    fit_intercept, penalize_intercept : bool
+        Whether there is an intercept, and whether `l2` applies to it.
+    solver : str or solver object, default "auto"
+        ``"auto"``, ``"newton"``, ``"lbfgs"``, ``"majorize"``, ``"cg"``, ``"steepest"``, or an object such as
+        ``Majorize(bound="descending", acceleration=None)``.
+    prior : array of shape (n_classes,), optional
+        The base measure h(y), in the order of the sorted classes; zero forbids a class.
+    class_weight : dict, "balanced" or None
+        Weights of the classes, multiplied into the sample weights.
+    max_iter : int
+        Most iterations of the solver.
+    tol : float
+        Stop when the largest absolute entry of the gradient of the mean loss is at most `tol`.
+    warm_start : bool
+        Start from the last fit.
+    n_jobs : int or None
+        Threads; None means all cores (or what NUMBA_NUM_THREADS allows). The result does not depend on it.
+    random_state : None, int or generator
+        Accepted for uniformity; the present solvers draw nothing at random.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
+    intercept_ : array of shape (n_classes,) or (1,)
+    classes_ : array of shape (n_classes,)
+    n_iter_ : int
+    trace_ : Trace
+        Objective, gradient norm, certified gap and seconds at every iteration.
+    status_ : Status
+        Why the solver stopped.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from partita import SoftmaxRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SoftmaxRegression(l2=0.1).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.98
+    >>> model.status_.name
+    'CONVERGED'
+    """
+
+    def __init__(
+        self,
+        l2: float = 1.0,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        solver: Any = "auto",
+        prior: ArrayLike | None = None,
+        class_weight: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.solver = solver
+        self.prior = prior
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_point", None)
+        return state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftmaxRegression:
+        """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxRegression:
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class only, {classes[0]!r}; a classifier needs at least two classes")
+        weights = check_weights("sample_weight", sample_weight, len(codes))
+        if self.class_weight is not None:
+            weights = weights * compute_class_weight(self.class_weight, classes=classes, y=y)[codes]
+        self._check_prior(classes, codes)
+        objective = softmax_objective(
+            X,
+            codes,
+            l2=self.l2,
+            fit_intercept=self.fit_intercept,
+            penalize_intercept=self.penalize_intercept,
+            prior=self.prior,
+            weights=weights,
+            n_jobs=self.n_jobs,
+        )
+        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+        solution = minimize(
+            objective,
+            self._warm_start(objective, classes),
+            self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callbacks=callbacks,
+        )
+        self._store(classes, objective, solution)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_real("l2", self.l2, minimum=0.0)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        make_solver(self.solver)
+        Workers(self.n_jobs)
+
+    def _check_prior(self, classes: Any, codes: Any) -> None:
+        if self.prior is None:
+            return
+        structure = Categorical(len(classes), self.prior)
+        impossible = structure.log_prior[codes] == -np.inf
+        if impossible.any():
+            label = classes[codes[np.argmax(impossible)]]
+            raise ValueError(f"prior is zero for class {label!r}, which occurs in y; its likelihood is zero for every model")
+
+    def _warm_start(self, objective: Likelihood, classes: Any) -> FloatArray | None:
+        if not self.warm_start or not hasattr(self, "coef_") or not np.array_equal(self.classes_, classes):
+            return None
+        features: Any = objective.features
+        if self.coef_.shape != (features.n_outputs, features.n_columns):
+            return None
+        return np.asarray(features.pack(self.coef_, self.intercept_))
+
+    def _store(self, classes: Any, objective: Likelihood, solution: Solution) -> None:
+        features: Any = objective.features
+        coefficients, intercepts = features.unpack(solution.parameters)
+        self.classes_ = classes
+        self.coef_ = np.ascontiguousarray(coefficients)
+        self.intercept_ = intercepts.copy()
+        self.n_iter_ = solution.n_iter
+        self.trace_ = solution.trace
+        self.status_ = solution.status
+        self._point = solution.point
+        if not solution.status.ok and solution.status is not Status.PRECISION:
+            warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores log h(y) + coef . x + intercept, (n_samples, n_classes), or the log-odds (n_samples,) for two classes."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True)
+        scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+        if len(self.classes_) == 2:
+            return np.asarray(scores[:, 0] + Binary(self.prior).log_odds_prior)
+        return np.asarray(scores + Categorical(len(self.classes_), self.prior).log_prior)
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(1)]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        return scores - Categorical(scores.shape[1]).log_partition(scores)[:, None]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_marginals(self, X: Any) -> FloatArray:
+        """The same as `predict_proba`: the name that all Partita estimators share."""
+        return self.predict_proba(X)
+
+    def standard_errors(self, method: str = "information", reference: Any = None) -> FloatArray:
+        """Standard errors of the estimates.
+
+        Parameters
+        ----------
+        method : {"information", "sandwich"}
+            Inverse of the observed information (penalty included), or the sandwich that stays right when the model is
+            wrong.
+        reference : class label, optional
+            With more than two classes, the standard errors of the differences to this class, as statsmodels and R report
+            them. Without it, those of the weights themselves (without a penalty: normalised to sum to zero over classes).
+
+        Returns
+        -------
+        array of shape (rows of coef_, n_features + 1), the intercept last, (without it if there is none).
+        """
+        return np.asarray(np.sqrt(self._variances(method, reference)))
+
+    def _variances(self, method: str, reference: Any) -> FloatArray:
+        check_is_fitted(self)
+        check_choice("method", method, ("information", "sandwich"))
+        if not hasattr(self, "_point"):
+            raise ValueError("standard errors need the training data, which are not kept in files or pickles: fit again")
+        columns = self._point.objective.features.columns()
+        matrix = covariance(self._point, robust=method == "sandwich")
+        variances = matrix[columns, columns]
+        if reference is None:
+            return np.asarray(variances)
+        r = self._reference_row(reference)
+        return np.asarray(variances + variances[r] - 2.0 * matrix[columns, np.broadcast_to(columns[r], columns.shape)])
+
+    def _reference_row(self, reference: Any) -> int:
+        if len(self.classes_) == 2:
+            raise ValueError("reference applies to more than two classes; with two, coef_ is already a difference")
+        if reference not in self.classes_:
+            raise ValueError(f"reference must be one of the classes {list(self.classes_)}, got {reference!r}")
+        return int(np.flatnonzero(self.classes_ == reference)[0])
+
+    def summary(self, level: float = 0.95, method: str = "information", reference: Any = None) -> CoefficientTable:
+        """Estimate, standard error, z, p and confidence interval of every parameter, as a table to print.
+
+        Parameters are as in `standard_errors`; with a `reference`, rows are differences to that class.
+        """
+        if not 0.0 < check_real("level", level) < 1.0:
+            raise ValueError(f"level must be in (0, 1), got {level!r}")
+        errors = self.standard_errors(method, reference)
+        estimates = np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
+        labels = list(self.classes_[1:]) if len(self.classes_) == 2 else list(self.classes_)
+        if reference is not None:
+            r = self._reference_row(reference)
+            estimates = np.delete(estimates - estimates[r], r, axis=0)
+            errors = np.delete(errors, r, axis=0)
+            labels.pop(r)
+        columns = [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])]
+        columns += ["intercept"] if self.fit_intercept else []
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = estimates / errors
+        half = ndtri(0.5 + 0.5 * level) * errors
+        return CoefficientTable(
+            names=tuple(f"{label}: {column}" for label in labels for column in columns),
+            estimate=estimates.ravel(),
+            standard_error=errors.ravel(),
+            z=z.ravel(),
+            p=2.0 * ndtr(-np.abs(z)).ravel(),
+            lower=(estimates - half).ravel(),
+            upper=(estimates + half).ravel(),
+            level=level,
+            title=f"Softmax regression, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}",
+        )

@@ -1,0 +1,87 @@
+"""Model files: a zip archive of one JSON header and plain numpy arrays. Nothing in it is executed on load.
+
+The header is ``{"format": "partita-model", "version": 1, "kind": <estimator>, "library": ..., "values": {...}}``; arrays
+lie beside it as ``<name>.npy``. A file is written under a temporary name in the same folder, flushed to disk, and only then
+renamed: a failed or interrupted save leaves the old file as it was.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ModelFileError
+
+FORMAT = "partita-model"
+VERSION = 1
+HEADER = "header.json"
+
+
+def _array_bytes(name: str, array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    if array.dtype.hasobject:
+        raise TypeError(f"{name} holds Python objects, which a model file cannot store")
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def write_model(
+    path: str | os.PathLike[str], kind: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], library: str
+) -> None:
+    """Write a model file atomically."""
+    target = Path(path)
+    header = {"format": FORMAT, "version": VERSION, "kind": kind, "library": library, "values": dict(values)}
+    members = {HEADER: json.dumps(header, indent=1, allow_nan=True).encode()}
+    members.update({f"{name}.npy": _array_bytes(name, array) for name, array in arrays.items()})
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                for name, content in members.items():
+                    archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    """Return the kind, values and arrays of a model file; a `ModelFileError` says what is wrong with it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            header = json.loads(archive.read(HEADER)) if HEADER in names else None
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise ModelFileError(f"{os.fspath(path)} is not a Partita model file")
+            if header.get("version") != VERSION:
+                raise ModelFileError(
+                    f"{os.fspath(path)} has format version {header.get('version')!r}; this Partita reads version {VERSION}. "
+                    f"It was written by Partita {header.get('library')}: upgrade Partita to read it."
+                )
+            arrays = {}
+            for name in names:
+                if name.endswith(".npy"):
+                    content = io.BytesIO(archive.read(name))
+                    arrays[name[:-4]] = np.lib.format.read_array(content, allow_pickle=False)
+    except ModelFileError:
+        raise
+    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError) as error:
+        raise ModelFileError(f"{os.fspath(path)} is damaged or not a Partita model file: {error}") from error
+    return str(header["kind"]), dict(header["values"]), arrays

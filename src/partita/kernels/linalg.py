@@ -1,0 +1,82 @@
+"""Linear algebra that several rooms share: a factor that never fails, and conjugate gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, spotrf, spotrs
+
+Vector = NDArray[np.float64]
+
+
+class CholeskyFactor:
+    """A Cholesky factor of a symmetric positive semi-definite matrix.
+
+    A matrix that is singular to working precision gets the smallest multiple of the identity (of its mean diagonal) that
+    makes it factor; `shift` says how much.
+    """
+
+    def __init__(self, matrix: NDArray[np.floating]) -> None:
+        self.single = matrix.dtype == np.float32
+        factor = spotrf if self.single else dpotrf
+        self.shift = 0.0
+        scale = float(np.trace(matrix)) / max(1, len(matrix)) or 1.0
+        relative = 1e-7 if self.single else 1e-14
+        while True:
+            attempt = matrix if self.shift == 0.0 else matrix + np.diag(np.full(len(matrix), self.shift, matrix.dtype))
+            self.factor, info = factor(attempt.T, lower=0, overwrite_a=False, clean=0)
+            if info == 0:
+                return
+            if relative > 1.0 or not np.isfinite(scale):
+                raise np.linalg.LinAlgError("the curvature matrix is not finite or not positive semi-definite")
+            self.shift = relative * scale
+            relative *= 100.0
+
+    def solve(self, vector: Vector) -> Vector:
+        """Solve for one or several right-hand sides (columns)."""
+        if self.single:
+            solution, _ = spotrs(self.factor, vector.astype(np.float32), lower=0)
+            return np.asarray(solution, dtype=np.float64)
+        solution, _ = dpotrs(self.factor, vector, lower=0)
+        return np.asarray(solution)
+
+    def inverse(self) -> NDArray[np.float64]:
+        """The inverse matrix."""
+        upper, _ = dpotri(np.asarray(self.factor, dtype=np.float64), lower=0)
+        return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
+
+
+def conjugate_gradient(
+    matvec: Callable[[Vector], Vector],
+    b: Vector,
+    precondition: Callable[[Vector], Vector],
+    rtol: float,
+    max_iter: int,
+) -> tuple[Vector, int]:
+    """Solve ``A x = b`` from x = 0 until ``r' M r <= rtol^2 b' M b``; returns x and the number of products.
+
+    Stops early at a direction without curvature. Every iterate lowers ``x' A x / 2 - b' x``.
+    """
+    x = np.zeros_like(b)
+    r = b.copy()
+    z = precondition(r)
+    p = z.copy()
+    rz = float(r @ z)
+    target = rtol * rtol * rz
+    for iteration in range(max_iter):
+        if not rz > target:
+            return x, iteration
+        Ap = matvec(p)
+        curvature = float(p @ Ap)
+        if not curvature > 0.0:
+            return (p if iteration == 0 else x), iteration + 1
+        alpha = rz / curvature
+        x += alpha * p
+        r -= alpha * Ap
+        z = precondition(r)
+        rz, previous = float(r @ z), rz
+        p *= rz / previous
+        p += z
+    return x, max_iter

@@ -1,0 +1,5 @@
+"""What solvers minimise."""
+
+from .likelihood import Likelihood, LikelihoodPoint
+
+__all__ = ["Likelihood", "LikelihoodPoint"]

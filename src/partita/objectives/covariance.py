@@ -1,0 +1,65 @@
+"""Covariance of maximum-likelihood estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bounds.dense import fix_gauge
+from ..core.results import FloatArray
+from ..features import LinearMap
+from ..kernels.linalg import CholeskyFactor
+from .likelihood import LikelihoodPoint
+
+#: Parameters above which the covariance matrix is refused.
+SIZE_LIMIT = 20_000
+#: Mean loss below which an unpenalised fit counts as separated: its estimates run to infinity.
+SEPARATED = 1e-6
+
+
+def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
+    """H^-1, or H^-1 J H^-1 with J the sum of outer products of the examples' scores.
+
+    H is the Hessian of the objective, penalty included. Directions that change no probability (the same constant on every
+    label of an unpenalised column) get variance zero: estimates are normalised there.
+
+    Raises
+    ------
+    ValueError
+        When the estimates are not identified, saying why.
+    """
+    objective = point.objective
+    features = objective.features
+    if objective.size > SIZE_LIMIT:
+        raise ValueError(f"standard errors need a {objective.size} x {objective.size} matrix; the limit is {SIZE_LIMIT}")
+    if objective.penalty.min() == 0.0 and point.value < SEPARATED * objective.scale:
+        raise ValueError(
+            "the classes are separated: without a penalty the estimates are infinite and have no standard error; set l2 > 0"
+        )
+    hessian = point.model("hessian").matrix()
+    fixed = hessian
+    if isinstance(features, LinearMap) and features.n_outputs > 1:
+        fixed = fix_gauge(hessian, features, objective.penalty)
+    scale = np.sqrt(np.maximum(np.diag(fixed), 1e-300))
+    correlation = fixed / np.outer(scale, scale)
+    if np.linalg.eigvalsh(correlation)[0] < 1e-12:
+        raise ValueError(
+            "the information matrix is singular: columns of X are collinear or constant, or the classes are "
+            "separated; drop columns or set l2 > 0"
+        )
+    inverse = CholeskyFactor(correlation).inverse() / np.outer(scale, scale)
+    if robust:
+        scores = _score_products(point)
+        return np.asarray(inverse @ scores @ inverse)
+    return np.asarray(inverse if fixed is hessian else inverse - inverse @ (fixed - hessian) @ inverse)
+
+
+def _score_products(point: LikelihoodPoint) -> FloatArray:
+    """sum_i g_i g_i' of the unpenalised scores g_i = A_i' r_i (weights enter squared)."""
+    features, r = point.objective.features, point.residual
+    if not isinstance(features, LinearMap):
+        starts = np.concatenate(([0], np.cumsum(features.counts)[:-1]))
+        scores = np.add.reduceat(features.F * r[:, None], starts, axis=0)
+        return np.asarray(scores.T @ scores)
+    n = features.n_outputs
+    pairs = np.array([r[:, j] * r[:, k] for j in range(n) for k in range(j + 1)])
+    return features.curvature_matrix(pairs)

@@ -1,0 +1,227 @@
+"""Penalised negative log-likelihood of a log-linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..bounds import BOUNDS, KINDS, PotentialCurvature, Quadratic, potential_curvature
+from ..bounds.potential import RankOneCurvature, ScalarCurvature
+from ..core.parallel import Workers
+from ..core.protocols import Capability
+from ..core.results import FloatArray
+from ..core.validation import check_choice, check_weights
+from ..features import DenseLinear, LabelFeatures, LinearMap
+from ..structures import Binary, Categorical
+from .preconditioner import make_preconditioner
+
+#: Quadratic models are solved by a Cholesky factor up to so many parameters, and never above so many;
+ALWAYS_FACTORED, NEVER_FACTORED = 100, 5000
+#: in between, if forming the matrix costs at most so many products with it.
+FACTOR_COST = 50.0
+#: Entries of dense X from which Hessian products are worth a float32 copy.
+SINGLE_PRECISION_FROM = 50_000
+
+
+class Likelihood:
+    """``F(theta) = sum_i w_i (log Z_i - s_{i, y_i}) + 1/2 sum_j penalty_j theta_j^2``, with ``s = A theta + log h``.
+
+    The one place where signs and shapes are fixed: solvers minimise F, a sum (not a mean) over examples; theta is the flat
+    vector of the feature map A; the gradient is ``A' r + penalty * theta`` with ``r = w (p - e_y)``; curvature in theta is
+    ``A' S A + diag(penalty)``.
+
+    Parameters
+    ----------
+    features : LinearMap or LabelFeatures
+        The map A.
+    structure : Categorical or Binary
+        The outputs; its base measure h enters the scores.
+    y : array of int
+        Each example's label, as a position in its label set.
+    weights : array, optional
+        Example weights.
+    penalty : float or array of shape (size,)
+        The l2 of each parameter.
+    """
+
+    capabilities = frozenset(Capability)
+
+    def __init__(
+        self,
+        features: LinearMap | LabelFeatures,
+        structure: Categorical,
+        y: ArrayLike,
+        *,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        workers: Workers | None = None,
+    ) -> None:
+        self.features = features
+        self.structure = structure
+        self.workers = workers or features.workers
+        self.y: NDArray[np.int64] = np.ascontiguousarray(y, dtype=np.int64)
+        self.weights = check_weights("weights", weights, features.n_examples)
+        self.size = features.size
+        self.scale = float(self.weights.sum())
+        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
+        self.sampled: dict[str, Any] = {}
+        if isinstance(structure, Binary):
+            self.offset: float | FloatArray = structure.log_odds_prior
+            counts: Any = 2
+        else:
+            self.offset = structure.log_prior
+            counts = np.diff(structure.offsets(features.n_examples))
+        if self.y.shape != (features.n_examples,) or np.any(self.y < 0) or np.any(self.y >= counts):
+            raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
+        self._has_offset = bool(np.any(np.asarray(self.offset) != 0.0))
+
+    @property
+    def dense_cost(self) -> float:
+        """Cost of the Hessian as a matrix and its factor, in units of one Hessian product (from operation counts)."""
+        if isinstance(self.features, LabelFeatures):
+            return float(self.size)
+        n = self.features.n_outputs
+        product, gram = self.features.product_cost()
+        return (0.5 * n * (n + 1) * gram + self.size**3 / 12.0) / max(product, 1.0)
+
+    def at(self, parameters: FloatArray) -> LikelihoodPoint:
+        """The objective seen from `parameters`."""
+        theta = np.ascontiguousarray(parameters, dtype=np.float64)
+        u = self.features.forward(theta)
+        if self._has_offset:
+            u = u + self.offset
+        return LikelihoodPoint(self, theta, u)
+
+
+class LikelihoodPoint:
+    """The likelihood at one parameter vector: scores are known, the rest is computed when asked for.
+
+    Moving along a direction costs one product with the data however many steps are tried, because scores are linear.
+    """
+
+    def __init__(self, objective: Likelihood, theta: FloatArray, u: FloatArray) -> None:
+        self.objective = objective
+        self.parameters = theta
+        self.u = u
+        o = objective
+        loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
+        self.value = loss + 0.5 * float((o.penalty * theta) @ theta)
+        self._came_by: tuple[FloatArray, FloatArray] | None = None
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        return self.objective.features.adjoint(self.residual) + self.objective.penalty * self.parameters
+
+    @property
+    def gap(self) -> float:
+        """The duality gap at the dual point given by the marginals, ``sum g_j^2 / (2 penalty_j)``; inf without penalty."""
+        penalty = self.objective.penalty
+        if not penalty.min() > 0.0:
+            return np.inf
+        return float(0.5 * np.sum(self.gradient**2 / penalty))
+
+    def _moved(self, step: FloatArray, image: FloatArray) -> LikelihoodPoint:
+        point = LikelihoodPoint(self.objective, self.parameters + step, self.u + image)
+        point._came_by = (step, image)
+        return point
+
+    def along(self, direction: FloatArray) -> LikelihoodRay:
+        return LikelihoodRay(self, direction, self.objective.features.forward(direction))
+
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> LikelihoodSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here (which costs no product)."""
+        images = [self.objective.features.forward(direction) for direction in directions]
+        basis = list(directions)
+        if momentum and self._came_by is not None:
+            basis.append(self._came_by[0])
+            images.append(self._came_by[1])
+        return LikelihoodSubspace(self, np.array(basis), np.array(images))
+
+    @cached_property
+    def hessian_curvature(self) -> PotentialCurvature:
+        """The Hessian of the loss in the scores."""
+        o = self.objective
+        return potential_curvature(o.structure, self.u, o.weights, "hessian", o.workers)
+
+    @cached_property
+    def _hessian(self) -> Quadratic:
+        return self._quadratic("hessian")
+
+    def _quadratic(self, kind: str) -> Quadratic:
+        o = self.objective
+        if kind == "hessian":
+            potential = self.hessian_curvature
+        else:
+            potential = potential_curvature(o.structure, self.u, o.weights, kind, o.workers)
+        dense = o.size <= ALWAYS_FACTORED or (o.size <= NEVER_FACTORED and o.dense_cost <= FACTOR_COST)
+        precondition = None if dense else self.preconditioner()
+        return Quadratic(
+            o.features, potential, o.penalty, self.parameters, self.value, self.gradient, kind in BOUNDS, precondition
+        )
+
+    def model(self, kind: str) -> Quadratic:
+        """The quadratic of `kind` (see `partita.bounds.potential`) that touches the objective here."""
+        check_choice("bound", kind, KINDS)
+        return self._hessian if kind == "hessian" else self._quadratic(kind)
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v; with ``precise=False`` possibly in single precision, which is enough inside conjugate gradients."""
+        features = self.objective.features
+        potential = self.hessian_curvature
+        if precise or not isinstance(features, DenseLinear) or features.X.size < SINGLE_PRECISION_FROM:
+            return self._hessian.matvec  # never factored here
+        assert isinstance(potential, RankOneCurvature | ScalarCurvature)
+        single, D, top = features.single(), potential.D.astype(np.float32), potential.top
+        penalty = self.objective.penalty
+        return lambda v: single.curvature_product(D, top, v) + penalty * v
+
+    def preconditioner(self) -> Callable[[FloatArray], FloatArray]:
+        """v -> approximately H^-1 v."""
+        return self._preconditioner
+
+    @cached_property
+    def _preconditioner(self) -> Callable[[FloatArray], FloatArray]:
+        return make_preconditioner(self)
+
+
+class LikelihoodRay:
+    """The likelihood on a half-line."""
+
+    def __init__(self, origin: LikelihoodPoint, direction: FloatArray, image: FloatArray) -> None:
+        self.origin, self.direction, self.image = origin, direction, image
+
+    def at(self, step: float) -> tuple[LikelihoodPoint, float]:
+        point = self.origin._moved(step * self.direction, step * self.image)
+        slope = float(np.vdot(point.residual, self.image))
+        slope += float((self.origin.objective.penalty * point.parameters) @ self.direction)
+        return point, slope
+
+
+class LikelihoodSubspace:
+    """The likelihood on a point plus the span of a few directions."""
+
+    def __init__(self, origin: LikelihoodPoint, basis: FloatArray, images: FloatArray) -> None:
+        self.origin, self.basis, self.images = origin, basis, images
+        penalty = origin.objective.penalty
+        self._linear = basis @ (penalty * origin.parameters)
+        self._quadratic = (basis * penalty) @ basis.T
+        self._constant = 0.5 * float((penalty * origin.parameters) @ origin.parameters)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.basis)
+
+    def evaluate(self, coordinates: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Value, gradient and Hessian in the coordinates; no product with the data."""
+        o = self.origin.objective
+        loss, gradient, hessian = o.structure.subspace(self.origin.u, self.images, coordinates, o.y, o.weights, o.workers)
+        bend = self._quadratic @ coordinates
+        value = loss + self._constant + float(coordinates @ (self._linear + 0.5 * bend))
+        return value, gradient + self._linear + bend, hessian + self._quadratic
+
+    def at(self, coordinates: FloatArray) -> LikelihoodPoint:
+        return self.origin._moved(coordinates @ self.basis, np.tensordot(coordinates, self.images, 1))

@@ -1,0 +1,24 @@
+"""Progress lines, as a solver callback."""
+
+from __future__ import annotations
+
+import sys
+
+from ..core.protocols import Progress
+
+
+class ProgressPrinter:
+    """Writes one line per iteration to standard error, at most one in `every` seconds."""
+
+    def __init__(self, every: float = 0.5) -> None:
+        self.every = every
+        self._last = -1.0
+
+    def __call__(self, progress: Progress) -> bool:
+        if self._last < 0.0 or progress.seconds - self._last >= self.every:
+            self._last = progress.seconds
+            sys.stderr.write(
+                f"{progress.solver}: iteration {progress.iteration}, objective {progress.objective:.8g}, "
+                f"gradient {progress.gradient_norm:.2e}, {progress.seconds:.2f} s\n"
+            )
+        return False

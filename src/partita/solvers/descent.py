@@ -1,0 +1,73 @@
+"""Steepest descent and nonlinear conjugate gradients: the papers' first-order rivals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.protocols import Capability, Objective, Point
+from .line_search import line_search
+
+
+def _first_step(point: Point) -> float:
+    return 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
+
+
+@dataclass(frozen=True)
+class SteepestDescent:
+    """Steps along the negative gradient with a nearly exact line search."""
+
+    @property
+    def name(self) -> str:
+        return "steepest"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        return frozenset()
+
+    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
+        return {"step": _first_step(point)}
+
+    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+        found = line_search(point, -point.gradient, state["step"])
+        if found is None:
+            return None
+        state["step"] = found[1]
+        return found[0]
+
+
+@dataclass(frozen=True)
+class ConjugateGradient:
+    """Nonlinear conjugate gradients (Polak-Ribière, restarted when it would not descend)."""
+
+    @property
+    def name(self) -> str:
+        return "cg"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        return frozenset()
+
+    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
+        return {"direction": -point.gradient, "step": _first_step(point)}
+
+    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+        direction = state["direction"]
+        found = line_search(point, direction, state["step"])
+        if found is None:
+            direction = -point.gradient
+            found = line_search(point, direction, _first_step(point))
+            if found is None:
+                return None
+        following, step = found
+        old, new = point.gradient, following.gradient
+        ratio = max(0.0, float(new @ (new - old)) / float(old @ old))
+        state["direction"] = -new + ratio * direction
+        slope = float(new @ state["direction"])
+        if not slope < 0.0:
+            state["direction"], slope = -new, -float(new @ new)
+        if slope < 0.0:  # the same first-order decrease as the last step
+            state["step"] = step * min(10.0, float(old @ direction) / slope)
+        return following

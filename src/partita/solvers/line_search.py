@@ -1,0 +1,69 @@
+"""One line search for every solver that needs one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.protocols import Point
+from ..core.results import FloatArray
+
+MAX_TRIALS = 40
+
+
+def line_search(
+    point: Point, direction: FloatArray, step: float = 1.0, curvature: float = 0.1, decrease: float = 1e-4
+) -> tuple[Point, float] | None:
+    """Find a point along a descent direction that satisfies the strong Wolfe conditions.
+
+    Parameters
+    ----------
+    step : float
+        The first step tried.
+    curvature, decrease : float
+        The slope must shrink to `curvature` times the first slope, the value must fall by `decrease` times step times
+        slope. Close to the optimum, where differences of values are lost to rounding, the slope alone decides.
+
+    Returns
+    -------
+    (point, step), or None when no step lowers the objective.
+    """
+    slope0 = float(point.gradient @ direction)
+    if not slope0 < 0.0:
+        return None
+    noise = 1e-15 * max(1.0, abs(point.value))
+    ray = point.along(direction)
+    low, low_slope = 0.0, slope0
+    high, high_slope = np.inf, np.nan
+    best: tuple[Point, float] | None = None
+    for _ in range(MAX_TRIALS):
+        trial, slope = ray.at(step)
+        fine = np.isfinite(trial.value)
+        falls = fine and (
+            trial.value <= point.value + decrease * step * slope0
+            or (trial.value <= point.value + noise and slope <= (2.0 * decrease - 1.0) * slope0)
+        )
+        if falls and (best is None or trial.value <= best[0].value):
+            best = (trial, step)
+        if falls and abs(slope) <= curvature * abs(slope0):
+            return trial, step
+        if falls and slope < 0.0:
+            low, low_slope = step, slope
+        else:
+            high, high_slope = step, slope if fine else np.nan
+        step = _next_step(low, low_slope, high, high_slope)
+        if high - low <= 1e-14 * low:
+            break
+    if best is not None and best[0].value < point.value:
+        return best
+    return None
+
+
+def _next_step(low: float, low_slope: float, high: float, high_slope: float) -> float:
+    """Secant step on the slopes, kept inside the bracket; growth when there is no upper end yet."""
+    if np.isinf(high):
+        return 2.0 * low if low > 0.0 else 1.0
+    width = high - low
+    if np.isnan(high_slope) or high_slope <= low_slope:
+        return low + 0.5 * width
+    step = low - low_slope * width / (high_slope - low_slope)
+    return float(min(max(step, low + 0.05 * width), high - 0.05 * width))

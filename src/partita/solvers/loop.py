@@ -1,0 +1,145 @@
+"""The one loop: tracing, timing, callbacks, limits and interrupts for every solver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import CapabilityError
+from ..core.protocols import Callback, Objective, Point, Progress, Solver
+from ..core.results import FloatArray, Solution, Status, Trace
+from ..core.validation import check_count, check_real
+from .auto import make_solver
+
+
+class _Recorder:
+    """Keeps the trace and tells the callbacks."""
+
+    def __init__(self, solver: str, scale: float, callbacks: Iterable[Callback]) -> None:
+        self.solver, self.scale = solver, scale
+        self.callbacks = tuple(callbacks)
+        self.start = time.perf_counter()
+        self.rows: list[tuple[float, float, float, float]] = []
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def add(self, point: Point) -> tuple[float, bool]:
+        """Record a point; return its scaled gradient norm and whether a callback asks to stop."""
+        norm = float(np.abs(point.gradient).max(initial=0.0)) / self.scale
+        row = (point.value, norm, point.gap, self.seconds())
+        self.rows.append(row)
+        stop = False
+        for callback in self.callbacks:
+            progress = Progress(self.solver, len(self.rows) - 1, *row, parameters=point.parameters)
+            stop = bool(callback(progress)) or stop
+        return norm, stop
+
+    def trace(self) -> Trace:
+        return Trace(*np.array(self.rows, dtype=np.float64).reshape(-1, 4).T.copy())
+
+
+def check_capabilities(solver: Solver, objective: Objective) -> None:
+    """Raise a CapabilityError that names what the objective lacks for this solver."""
+    missing = sorted(solver.requires - objective.capabilities, key=lambda c: c.name)
+    if missing:
+        wants = "; ".join(capability.value for capability in missing)
+        raise CapabilityError(
+            f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
+            "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
+        )
+
+
+def minimize(
+    objective: Objective,
+    start: FloatArray | None = None,
+    solver: str | Solver = "auto",
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    callbacks: Iterable[Callback] = (),
+) -> Solution:
+    """Minimise an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise.
+    start : array of shape (objective.size,), optional
+        Default: zeros.
+    solver : str or Solver
+        A name (see `make_solver`) or a solver object such as ``Majorize(acceleration="anderson")``.
+    max_iter : int
+        Most iterations.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by `objective.scale`, is at most `tol`.
+    time_limit : float, optional
+        Seconds.
+    callbacks : iterable of callables
+        Each is called with a `Progress` after every iteration; a true return value stops the solver.
+
+    Returns
+    -------
+    Solution
+        The best point met, why the solver stopped, and the trace. A keyboard interrupt returns it too.
+    """
+    method = make_solver(solver)
+    check_count("max_iter", max_iter)
+    check_real("tol", tol, minimum=0.0)
+    if time_limit is not None:
+        check_real("time_limit", time_limit, minimum=0.0, strict=True)
+    check_capabilities(method, objective)
+    theta = np.zeros(objective.size) if start is None else np.array(start, dtype=np.float64)
+    if theta.shape != (objective.size,):
+        raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
+    point = objective.at(theta)
+    if not np.isfinite(point.value):
+        raise ValueError("the objective is not finite at the start; choose another start")
+    return _run(objective, method, point, max_iter, tol, time_limit, callbacks)
+
+
+def _run(
+    objective: Objective,
+    method: Solver,
+    point: Point,
+    max_iter: int,
+    tol: float,
+    time_limit: float | None,
+    callbacks: Iterable[Callback],
+) -> Solution:
+    recorder = _Recorder(method.name, objective.scale, callbacks)
+    best = point
+    status: Status | None = None
+    state: Any = None
+    try:
+        norm, stop = recorder.add(point)
+        while status is None:
+            if norm <= tol:
+                status = Status.CONVERGED
+            elif stop:
+                status = Status.CALLBACK
+            elif len(recorder.rows) > max_iter:
+                status = Status.MAX_ITER
+            elif time_limit is not None and recorder.seconds() >= time_limit:
+                status = Status.TIME_LIMIT
+            else:
+                state = method.start(objective, point) if state is None else state
+                following = method.advance(state, point)
+                if following is None:
+                    status = Status.PRECISION
+                elif not np.isfinite(following.value):
+                    status = Status.DIVERGED
+                else:
+                    point = following
+                    norm, stop = recorder.add(point)
+                    best = point if point.value <= best.value else best
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    if status is Status.CONVERGED:
+        best = point
+    trace = recorder.trace()
+    return Solution(best.parameters, best.value, status, max(0, len(trace) - 1), trace, method.name, best)

@@ -1,0 +1,85 @@
+"""Newton's method: a Cholesky factor of the Hessian, or preconditioned conjugate gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.protocols import Capability, Objective, Point
+from ..core.results import FloatArray
+from ..core.validation import check_choice, check_count
+from ..kernels.linalg import conjugate_gradient
+from .line_search import line_search
+
+#: Hessian products that one conjugate-gradient Newton step takes, about: where the factor becomes the cheaper way.
+PRODUCTS_PER_STEP = 8.0
+#: Parameters up to which the factor always is.
+ALWAYS_DENSE = 100
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton steps with a line search.
+
+    Parameters
+    ----------
+    method : {"auto", "cholesky", "cg"}
+        Factor the Hessian, or solve by preconditioned conjugate gradients on products with it. ``"auto"`` compares the
+        costs that the objective declares.
+    max_cg : int
+        Most products in one step.
+    """
+
+    method: str = "auto"
+    max_cg: int = 200
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, ("auto", "cholesky", "cg"))
+        check_count("max_cg", self.max_cg, minimum=1)
+
+    @property
+    def name(self) -> str:
+        return "newton" if self.method == "auto" else f"newton ({self.method})"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        if self.method == "cholesky":
+            return frozenset({Capability.HESSIAN})
+        return frozenset({Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+
+    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
+        method = self.method
+        if method == "auto":
+            cheap = objective.size <= ALWAYS_DENSE or objective.dense_cost <= PRODUCTS_PER_STEP
+            method = "cholesky" if cheap and Capability.HESSIAN in objective.capabilities else "cg"
+        return {"method": method, "first": None, "norm": np.inf, "precise": False}
+
+    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+        direction = self._cholesky(point) if state["method"] == "cholesky" else self._cg(state, point)
+        found = line_search(point, direction, curvature=0.5)
+        if found is None and not state["precise"]:
+            state["precise"] = True
+            direction = self._cg(state, point) if state["method"] == "cg" else -point.gradient
+            found = line_search(point, direction, curvature=0.5)
+        return None if found is None else found[0]
+
+    @staticmethod
+    def _cholesky(point: Point) -> FloatArray:
+        return -point.model("hessian").solve(point.gradient)
+
+    def _cg(self, state: dict[str, Any], point: Point) -> FloatArray:
+        """The forcing term of the spec: relative residual min(1/4, (rz / rz_first)^(1/4))."""
+        gradient = point.gradient
+        norm = float(np.linalg.norm(gradient))
+        if norm > 0.9 * state["norm"]:
+            state["precise"] = True
+        state["norm"] = norm
+        precondition = point.preconditioner()
+        rz = float(gradient @ precondition(gradient))
+        state["first"] = rz if state["first"] is None else state["first"]
+        rtol = min(0.25, (rz / state["first"]) ** 0.25) if state["first"] > 0.0 else 0.25
+        product = point.hessian_product(precise=state["precise"])
+        step, _ = conjugate_gradient(product, gradient, precondition, rtol, self.max_cg)
+        return -step

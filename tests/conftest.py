@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("partita", deadline=None, max_examples=50)
+settings.load_profile("partita")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The public data sets; tests that need them skip without."""
+    root = Path(__file__).resolve().parents[1]
+    for candidate in (os.environ.get("PARTITA_DATA"), root.parent / "shared" / "data"):
+        if candidate and Path(candidate).is_dir():
+            return Path(candidate)
+    pytest.skip("no public data sets here: set PARTITA_DATA to their folder")

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from partita import ConvergenceWarning, Majorize, Newton, SoftmaxRegression, Status
+
+SETS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
+
+
+def data(name):
+    X, y = SETS[name](return_X_y=True)
+    return scale(X), y
+
+
+def objective(X, y, coef, intercept, l2, penalize_intercept=False, w=None):
+    """The penalised negative log-likelihood in plain numpy."""
+    codes = np.unique(y, return_inverse=True)[1]
+    scores = X @ coef.T + intercept
+    if coef.shape[0] == 1:
+        scores = np.column_stack([np.zeros(len(scores)), scores])
+    losses = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(scores)), codes]
+    penalty = np.sum(coef**2) + (np.sum(np.square(intercept)) if penalize_intercept else 0.0)
+    return losses @ (np.ones(len(y)) if w is None else w) + 0.5 * l2 * penalty
+
+
+@parametrize_with_checks([SoftmaxRegression(), SoftmaxRegression(solver="majorize"), SoftmaxRegression(solver="lbfgs")])
+def test_scikit_learn_conventions(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("l2", [0.1, 1.0, 100.0])
+def test_same_optimum_as_scikit_learn(name, l2):
+    X, y = data(name)
+    ours = SoftmaxRegression(l2=l2, tol=1e-10).fit(X, y)
+    theirs = LogisticRegression(C=1 / l2, solver="newton-cg", tol=1e-10, max_iter=10_000).fit(X, y)
+    mine, reference = (objective(X, y, m.coef_, m.intercept_, l2) for m in (ours, theirs))
+    assert abs(mine - reference) <= 1e-8 * reference
+    assert ours.status_ in (Status.CONVERGED, Status.PRECISION)
+    np.testing.assert_allclose(ours.trace_.objective[-1], mine, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["iris", "breast_cancer"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("penalize", [True, False])
+def test_dense_and_sparse_agree(name, fit_intercept, penalize):
+    X, y = data(name)
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    options = {"fit_intercept": fit_intercept, "penalize_intercept": penalize, "tol": 1e-11}
+    dense = SoftmaxRegression(**options).fit(X, y)
+    for convert in (sp.csr_matrix, sp.csc_array, sp.coo_array):
+        sparse = SoftmaxRegression(**options).fit(convert(X), y)
+        np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-8)
+        np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-8)
+        np.testing.assert_allclose(sparse.predict_proba(convert(X)), dense.predict_proba(X), atol=1e-8)
+
+
+def test_penalised_intercept_is_a_penalised_column_of_ones():
+    X, y = data("iris")
+    ours = SoftmaxRegression(l2=2.0, penalize_intercept=True, tol=1e-11).fit(X, y)
+    columns = SoftmaxRegression(l2=2.0, fit_intercept=False, tol=1e-11).fit(np.column_stack([X, np.ones(len(X))]), y)
+    np.testing.assert_allclose(ours.intercept_, columns.coef_[:, -1], atol=1e-9)
+    assert columns.intercept_.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["iris", "breast_cancer"])
+def test_sample_and_class_weights_repeat_rows(name):
+    X, y = data(name)
+    counts = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = SoftmaxRegression(tol=1e-11).fit(X, y, sample_weight=counts)
+    repeated = SoftmaxRegression(tol=1e-11).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+    by_class = SoftmaxRegression(class_weight={0: 3.0}, tol=1e-11).fit(X, y)
+    by_hand = SoftmaxRegression(tol=1e-11).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0))
+    np.testing.assert_allclose(by_class.coef_, by_hand.coef_, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["iris", "breast_cancer"])
+def test_prior_is_absorbed_by_a_free_intercept(name):
+    X, y = data(name)
+    n = len(np.unique(y))
+    h = np.arange(1.0, n + 1.0)
+    plain = SoftmaxRegression(tol=1e-11).fit(X, y)
+    shifted = SoftmaxRegression(prior=h, tol=1e-11).fit(X, y)
+    np.testing.assert_allclose(shifted.coef_, plain.coef_, atol=1e-8)
+    np.testing.assert_allclose(shifted.predict_proba(X), plain.predict_proba(X), atol=1e-8)
+    offset = np.log(h[1] / h[0]) if n == 2 else np.log(h) - np.log(h).mean()
+    np.testing.assert_allclose(shifted.intercept_ + offset, plain.intercept_, atol=1e-8)
+
+
+def test_prior_of_zero_forbids_a_class_and_one_that_occurs_is_an_error():
+    X, y = data("iris")
+    with pytest.raises(ValueError, match="prior is zero for class"):
+        SoftmaxRegression(prior=[1.0, 0.0, 1.0]).fit(X, y)
+    with pytest.raises(ValueError, match=r"prior must have one weight per label, shape \(3,\)"):
+        SoftmaxRegression(prior=[1.0, 1.0]).fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_result_does_not_depend_on_threads(n_jobs):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20_000, 30))
+    y = rng.integers(0, 4, len(X))
+    one, many = (SoftmaxRegression(n_jobs=jobs, tol=1e-8).fit(X, y) for jobs in (1, n_jobs))
+    assert np.array_equal(one.coef_, many.coef_)
+    S = sp.random(20_000, 500, 0.02, format="csr", random_state=0)
+    one, many = (SoftmaxRegression(n_jobs=jobs, tol=1e-8).fit(S, y) for jobs in (1, n_jobs))
+    assert np.array_equal(one.coef_, many.coef_)
+
+
+def test_works_in_pipeline_grid_search_and_clone():
+    X, y = load_wine(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), SoftmaxRegression(solver=Newton("cg")))
+    search = GridSearchCV(pipeline, {"softmaxregression__l2": [0.1, 1.0, 10.0]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.95
+    copy = clone(search.best_estimator_)
+    assert copy[-1].solver == Newton("cg")
+    assert not hasattr(copy[-1], "coef_")
+
+
+def test_grid_search_on_threads_and_processes():
+    X, y = data("iris")
+    for backend in ("threading", "loky"):
+        import joblib
+
+        with joblib.parallel_backend(backend, n_jobs=2):
+            search = GridSearchCV(SoftmaxRegression(), {"l2": [0.1, 1.0]}, cv=2, n_jobs=2).fit(X, y)
+        assert search.best_score_ > 0.8
+
+
+def test_warm_start_continues():
+    X, y = data("digits")
+    model = SoftmaxRegression(l2=1.0, warm_start=True, tol=1e-9).fit(X, y)
+    first = model.n_iter_
+    assert model.fit(X, y).n_iter_ == 0
+    assert model.set_params(l2=1.1).fit(X, y).n_iter_ < first
+
+
+def test_string_labels_and_data_frames_keep_names():
+    pd = pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)
+    model = SoftmaxRegression().fit(X, names[y])
+    assert set(model.predict(X)) == set(names)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert isinstance(X, pd.DataFrame)
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        SoftmaxRegression().predict([[1.0]])
+
+
+BAD = [
+    ({}, lambda X, y: (np.where(X > 1, np.nan, X), y), "NaN"),
+    ({}, lambda X, y: (np.where(X > 1, np.inf, X), y), "infinity"),
+    ({}, lambda X, y: (X, np.zeros_like(y)), "one class only"),
+    ({}, lambda X, y: (X[:0], y[:0]), "0 sample"),
+    ({}, lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+    ({}, lambda X, y: (X[:, 0], y), "2D array"),
+    ({}, lambda X, y: (X, y + 0.5), "continuous"),
+    ({"l2": -1.0}, lambda X, y: (X, y), r"l2 must be a finite number >= 0, got -1.0"),
+    ({"l2": "big"}, lambda X, y: (X, y), r"l2 must be a number >= 0, got 'big' \(str\)"),
+    ({"l2": np.nan}, lambda X, y: (X, y), "l2 must be a finite number"),
+    ({"tol": -1}, lambda X, y: (X, y), "tol must be"),
+    ({"max_iter": 1.5}, lambda X, y: (X, y), "max_iter must be an integer >= 0, got 1.5"),
+    ({"solver": "sgd"}, lambda X, y: (X, y), "solver must be one of 'auto', 'newton', 'lbfgs'"),
+    ({"solver": Newton}, lambda X, y: (X, y), r"such as Newton\(\)"),
+    ({"n_jobs": 0}, lambda X, y: (X, y), "n_jobs must be None or a non-zero integer"),
+    ({"class_weight": "even"}, lambda X, y: (X, y), "class_weight"),
+]
+
+
+@pytest.mark.parametrize(("options", "spoil", "message"), BAD)
+def test_bad_input_is_named_and_changes_nothing(options, spoil, message):
+    X, y = data("iris")
+    model = SoftmaxRegression().fit(X, y)
+    coef, keys = model.coef_, set(vars(model))
+    model.set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*spoil(X, y))
+    assert model.coef_ is coef
+    assert set(vars(model)) == keys
+
+
+@pytest.mark.parametrize(("weight", "message"), [(-1.0, "non-negative"), (0.0, "every weight is zero"), (np.nan, "finite")])
+def test_bad_sample_weight(weight, message):
+    X, y = data("iris")
+    with pytest.raises(ValueError, match=f"sample_weight must .*{message}"):
+        SoftmaxRegression().fit(X, y, sample_weight=np.full(len(y), weight))
+
+
+def test_iteration_limit_warns_with_the_cure():
+    X, y = data("digits")
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model = SoftmaxRegression(solver="steepest", max_iter=3).fit(X, y)
+    assert model.status_ is Status.MAX_ITER
+    assert model.n_iter_ == 3
+
+
+def test_interrupt_keeps_the_best_iterate(monkeypatch):
+    X, y = data("digits")
+    calls = []
+
+    def advance(self, state, point, original=Majorize.advance):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(self, state, point)
+
+    monkeypatch.setattr(Majorize, "advance", advance)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = SoftmaxRegression(solver="majorize").fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.n_iter_ == 3
+    assert model.score(X, y) > 0.9
+
+
+def test_verbose_shows_progress_on_standard_error(capsys):
+    X, y = data("iris")
+    SoftmaxRegression(verbose=2).fit(X, y)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "auto: iteration 1, objective" in captured.err
+
+
+def test_pickle_leaves_the_data_behind():
+    X, y = data("digits")
+    model = SoftmaxRegression().fit(X, y)
+    content = pickle.dumps(model)
+    assert len(content) < 50_000
+    copy = pickle.loads(content)
+    assert np.array_equal(copy.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="fit again"):
+        copy.standard_errors()
+
+
+@pytest.mark.parametrize("name", ["wine", "breast_cancer"])
+def test_unscaled_columns(name):
+    """Newton does not mind columns that differ by 10^5 in scale."""
+    X, y = SETS[name](return_X_y=True)
+    model = SoftmaxRegression(l2=1.0, tol=1e-7).fit(X, y)
+    assert model.status_ in (Status.CONVERGED, Status.PRECISION)
+    wide = SoftmaxRegression(l2=1.0, tol=1e-7, solver=Newton("cg")).fit(X, y)
+    assert abs(model.trace_.objective[-1] - wide.trace_.objective[-1]) <= 1e-6 * model.trace_.objective[-1]
