@@ -21,6 +21,7 @@ class Capability(Enum):
     PRECONDITIONER = "an approximate inverse Hessian (point.preconditioner)"
     HESSIAN = "its Hessian as a matrix (point.model('hessian'))"
     QUADRATIC_BOUND = "a quadratic upper bound (point.model(bound))"
+    NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
 
 
@@ -38,6 +39,9 @@ class QuadraticModel(Protocol):
 
 class Ray(Protocol):
     """The objective along a half-line from a point."""
+
+    @property
+    def direction(self) -> FloatArray: ...
 
     def at(self, step: float) -> tuple[Point, float]:
         """Return the point at `step` and the slope there."""
@@ -68,6 +72,10 @@ class Point(Protocol):
     def along(self, direction: FloatArray) -> Ray: ...
 
     def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]: ...
+    def newton_trial(self) -> tuple[Ray, Point, float, float] | None:
+        """Ray along the Newton direction, a point on it, its step and slope; None if the Hessian is singular."""
+        ...
+
     def preconditioner(self) -> Callable[[FloatArray], FloatArray]: ...
     def model(self, kind: str) -> QuadraticModel: ...
     def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Subspace: ...

@@ -11,7 +11,6 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.errors import ConvergenceWarning
@@ -24,6 +23,7 @@ from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
+from .data import training_data
 from .persistence import SavedModel
 
 
@@ -43,12 +43,26 @@ def softmax_objective(
     Two classes get one coefficient vector (the log-odds of the second), more get one each.
     """
     classes, codes = np.unique(y, return_inverse=True)
+    return _objective(X, codes, len(classes), l2, fit_intercept, penalize_intercept, prior, weights, n_jobs)
+
+
+def _objective(
+    X: Any,
+    codes: Any,
+    n_classes: int,
+    l2: float,
+    fit_intercept: bool,
+    penalize_intercept: bool,
+    prior: ArrayLike | None,
+    weights: Any,
+    n_jobs: int | None,
+) -> Likelihood:
     workers = Workers(n_jobs)
-    features = linear_map(X, 1 if len(classes) == 2 else len(classes), fit_intercept, workers)
+    features = linear_map(X, 1 if n_classes == 2 else n_classes, fit_intercept, workers)
     penalty = np.full(features.size, float(l2))
     if not penalize_intercept:
         penalty[features.n_coefficients :] = 0.0
-    structure = Binary(prior) if len(classes) == 2 else Categorical(len(classes), prior)
+    structure = Binary(prior) if n_classes == 2 else Categorical(n_classes, prior)
     return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
 
 
@@ -157,8 +171,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxRegression:
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True)
-        check_classification_targets(y)
+        X, y = training_data(self, X, y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes[0]!r}; a classifier needs at least two classes")
@@ -166,15 +179,9 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         if self.class_weight is not None:
             weights = weights * compute_class_weight(self.class_weight, classes=classes, y=y)[codes]
         self._check_prior(classes, codes)
-        objective = softmax_objective(
-            X,
-            codes,
-            l2=self.l2,
-            fit_intercept=self.fit_intercept,
-            penalize_intercept=self.penalize_intercept,
-            prior=self.prior,
-            weights=weights,
-            n_jobs=self.n_jobs,
+        objective = _objective(
+            *(X, codes, len(classes), self.l2, self.fit_intercept, self.penalize_intercept),
+            *(self.prior, weights, self.n_jobs),
         )
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
         solution = minimize(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._jit import kernel
+from ._jit import kernel, sum_kernel
+from ._math import exp, log1p_unit
 from .curvature import beta, sigmoid
 
 
@@ -29,7 +30,7 @@ def log_partition(u, offsets, lo, hi, out):
         out[i] = m + np.log(z)
 
 
-@kernel
+@sum_kernel
 def loss(u, offsets, y, w, lo, hi, p, r):
     """Return sum w (log Z - u_y); write the marginals p and the residuals r = w (p - e_y)."""
     total = 0.0
@@ -38,44 +39,100 @@ def loss(u, offsets, y, w, lo, hi, p, r):
         m = -np.inf
         for k in range(a, b):
             m = max(m, u[k])
-        z = 0.0
         for k in range(a, b):
-            e = np.exp(u[k] - m)
-            p[k] = e
-            z += e
-        for k in range(a, b):
-            p[k] /= z
-            r[k] = w[i] * p[k]
+            p[k] = u[k] - m
+    for k in range(offsets[lo], offsets[hi]):  # one long loop, which vectorises
+        p[k] = exp(p[k])
+    for i in range(lo, hi):
+        a, b = offsets[i], offsets[i + 1]
+        wi = w[i]
         target = a + y[i]
-        # 1 - p of the target as the sum of the others: exact when p is close to 1
-        rest = 0.0
+        e = p[target]
+        rest = 0.0  # the sum of the others: 1 - p of the target is exact when p is close to 1
         for k in range(a, b):
             if k != target:
                 rest += p[k]
-        r[target] = -w[i] * rest
-        if w[i] != 0.0:
-            if rest < 0.5:
-                total -= w[i] * np.log1p(-rest)
+        scale = 1.0 / (rest + e)
+        for k in range(a, b):
+            p[k] *= scale
+            r[k] = wi * p[k]
+        r[target] = -wi * (rest * scale)
+        if wi != 0.0:
+            if rest <= e:
+                total += wi * np.log1p(rest / e)
+            elif e > 1e-300:
+                total += wi * np.log((rest + e) / e)
             else:
-                total += w[i] * (m + np.log(z) - u[target])
+                m = -np.inf
+                for k in range(a, b):
+                    m = max(m, u[k])
+                total += wi * (m + np.log(rest + e) - u[target])
     return total
 
 
-@kernel
+@sum_kernel
 def binary_loss(u, y, w, lo, hi, p, r):
     """As `loss`, for one log-odds per example and y in {0, 1}; p is the probability of label 1."""
     total = 0.0
     for i in range(lo, hi):
         s = u[i]
-        e = np.exp(-abs(s))
+        size = abs(s)
+        e = exp(-size)
         small = e / (1.0 + e)
-        p[i] = 1.0 - small if s > 0 else small
-        right = (s > 0) == (y[i] == 1)
-        wrong_mass = small if right else 1.0 - small
-        r[i] = -w[i] * wrong_mass if y[i] == 1 else w[i] * wrong_mass
-        if w[i] != 0.0:
-            total += w[i] * (np.log1p(e) + (0.0 if right else abs(s)))
+        large = 1.0 / (1.0 + e)
+        p[i] = large if s > 0.0 else small
+        sign = 2.0 * y[i] - 1.0
+        right = s * sign > 0.0
+        r[i] = -sign * w[i] * (small if right else large)
+        total += w[i] * (log1p_unit(e) + (0.0 if right else size))
     return total
+
+
+@sum_kernel
+def slope(u, du, t, offsets, y, w, lo, hi, scratch):
+    """First and second derivative of the loss along u + t du. `scratch` has the length of u."""
+    first = 0.0
+    second = 0.0
+    for i in range(lo, hi):
+        a, b = offsets[i], offsets[i + 1]
+        m = -np.inf
+        for k in range(a, b):
+            scratch[k] = u[k] + t * du[k]
+            m = max(m, scratch[k])
+        for k in range(a, b):
+            scratch[k] -= m
+    for k in range(offsets[lo], offsets[hi]):
+        scratch[k] = exp(scratch[k])
+    for i in range(lo, hi):
+        a, b = offsets[i], offsets[i + 1]
+        z = 0.0
+        mean = 0.0
+        for k in range(a, b):
+            z += scratch[k]
+            mean += scratch[k] * du[k]
+        mean /= z
+        spread = 0.0
+        for k in range(a, b):
+            v = du[k] - mean
+            spread += scratch[k] * v * v
+        first += w[i] * (mean - du[a + y[i]])
+        second += w[i] * spread / z
+    return first, second
+
+
+@sum_kernel
+def binary_slope(u, du, t, y, w, lo, hi):
+    """As `slope`, for one log-odds per example."""
+    first = 0.0
+    second = 0.0
+    for i in range(lo, hi):
+        s = u[i] + t * du[i]
+        e = exp(-abs(s))
+        q = 1.0 / (1.0 + e)
+        p = q if s > 0.0 else e * q
+        first += w[i] * (p - y[i]) * du[i]
+        second += w[i] * e * q * q * du[i] * du[i]
+    return first, second
 
 
 @kernel
@@ -90,49 +147,52 @@ def binary_curvature(kind, u, w, lo, hi, D):
             D[i] = w[i] * beta(u[i])
 
 
-@kernel
+@sum_kernel
 def subspace(u, du, c, offsets, y, w, lo, hi, gradient, hessian):
     """Loss at u + sum_a c_a du[a], with derivatives in c added to `gradient` (k) and `hessian` (k x k)."""
     n_dirs = du.shape[0]
-    total = 0.0
+    start = offsets[lo]
+    e = np.empty(offsets[hi] - start)
+    top = np.empty(hi - lo)
     mean = np.empty(n_dirs)
+    total = 0.0
+    for k in range(len(e)):
+        s = u[start + k]
+        for j in range(n_dirs):
+            s += c[j] * du[j, start + k]
+        e[k] = s
     for i in range(lo, hi):
-        a, b = offsets[i], offsets[i + 1]
+        a, b = offsets[i] - start, offsets[i + 1] - start
         m = -np.inf
         for k in range(a, b):
-            s = u[k]
-            for j in range(n_dirs):
-                s += c[j] * du[j, k]
-            m = max(m, s)
+            m = max(m, e[k])
+        top[i - lo] = m - e[a + y[i]]
+        for k in range(a, b):
+            e[k] -= m
+    for k in range(len(e)):
+        e[k] = exp(e[k])
+    for i in range(lo, hi):
+        a, b = offsets[i] - start, offsets[i + 1] - start
         z = 0.0
-        target = 0.0
         mean[:] = 0.0
         for k in range(a, b):
-            s = u[k]
+            z += e[k]
             for j in range(n_dirs):
-                s += c[j] * du[j, k]
-            e = np.exp(s - m)
-            z += e
-            for j in range(n_dirs):
-                mean[j] += e * du[j, k]
-            if k == a + y[i]:
-                target = s
-        total += w[i] * (m + np.log(z) - target) if w[i] != 0.0 else 0.0
+                mean[j] += e[k] * du[j, start + k]
+        if w[i] != 0.0:
+            total += w[i] * (top[i - lo] + np.log(z))
         for j in range(n_dirs):
             mean[j] /= z
-            gradient[j] += w[i] * (mean[j] - du[j, a + y[i]])
+            gradient[j] += w[i] * (mean[j] - du[j, start + a + y[i]])
         for k in range(a, b):
-            s = u[k]
-            for j in range(n_dirs):
-                s += c[j] * du[j, k]
-            e = w[i] * np.exp(s - m) / z
+            p = w[i] * e[k] / z
             for j in range(n_dirs):
                 for l in range(n_dirs):  # noqa: E741
-                    hessian[j, l] += e * (du[j, k] - mean[j]) * (du[l, k] - mean[l])
+                    hessian[j, l] += p * (du[j, start + k] - mean[j]) * (du[l, start + k] - mean[l])
     return total
 
 
-@kernel
+@sum_kernel
 def binary_subspace(u, du, c, y, w, lo, hi, gradient, hessian):
     """As `subspace`, for one log-odds per example."""
     n_dirs = du.shape[0]
@@ -141,12 +201,12 @@ def binary_subspace(u, du, c, y, w, lo, hi, gradient, hessian):
         s = u[i]
         for j in range(n_dirs):
             s += c[j] * du[j, i]
-        e = np.exp(-abs(s))
-        small = e / (1.0 + e)
-        p = 1.0 - small if s > 0 else small
-        right = (s > 0) == (y[i] == 1)
-        total += w[i] * (np.log1p(e) + (0.0 if right else abs(s))) if w[i] != 0.0 else 0.0
-        h = w[i] * small * (1.0 - small)
+        e = exp(-abs(s))
+        q = 1.0 / (1.0 + e)
+        p = q if s > 0.0 else e * q
+        right = s * (2.0 * y[i] - 1.0) > 0.0
+        total += w[i] * (log1p_unit(e) + (0.0 if right else abs(s)))
+        h = w[i] * e * q * q
         for j in range(n_dirs):
             gradient[j] += w[i] * (p - y[i]) * du[j, i]
             for l in range(n_dirs):  # noqa: E741

@@ -16,6 +16,7 @@ from ..core.protocols import Capability
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_weights
 from ..features import DenseLinear, LabelFeatures, LinearMap
+from ..kernels import newton
 from ..structures import Binary, Categorical
 from .preconditioner import make_preconditioner
 
@@ -23,6 +24,8 @@ from .preconditioner import make_preconditioner
 ALWAYS_FACTORED, NEVER_FACTORED = 100, 5000
 #: in between, if forming the matrix costs at most so many products with it.
 FACTOR_COST = 50.0
+#: Parameters up to which one compiled call does a whole Newton step.
+COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
@@ -48,8 +51,6 @@ class Likelihood:
         The l2 of each parameter.
     """
 
-    capabilities = frozenset(Capability)
-
     def __init__(
         self,
         features: LinearMap | LabelFeatures,
@@ -74,9 +75,12 @@ class Likelihood:
             counts: Any = 2
         else:
             self.offset = structure.log_prior
-            counts = np.diff(structure.offsets(features.n_examples))
+            counts = structure.n_labels or np.diff(structure.offsets(features.n_examples))
         if self.y.shape != (features.n_examples,) or np.any(self.y < 0) or np.any(self.y >= counts):
             raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
+        self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
+        small = isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO
+        self.capabilities = frozenset(c for c in Capability if small or c is not Capability.NEWTON_TRIAL)
         self._has_offset = bool(np.any(np.asarray(self.offset) != 0.0))
 
     @property
@@ -87,6 +91,15 @@ class Likelihood:
         n = self.features.n_outputs
         product, gram = self.features.product_cost()
         return (0.5 * n * (n + 1) * gram + self.size**3 / 12.0) / max(product, 1.0)
+
+    @cached_property
+    def small_problem(self) -> tuple[FloatArray, FloatArray, Any]:
+        """X' with its row of ones, the penalty of each column, and its places in the flat vector."""
+        features = self.features
+        assert isinstance(features, DenseLinear)
+        X = np.column_stack([features.X, np.ones(len(features.X))]) if features.intercept else features.X
+        columns = features.columns()
+        return np.ascontiguousarray(X.T), self.penalty[columns[0]], columns
 
     def at(self, parameters: FloatArray) -> LikelihoodPoint:
         """The objective seen from `parameters`."""
@@ -103,13 +116,22 @@ class LikelihoodPoint:
     Moving along a direction costs one product with the data however many steps are tried, because scores are linear.
     """
 
-    def __init__(self, objective: Likelihood, theta: FloatArray, u: FloatArray) -> None:
+    def __init__(
+        self,
+        objective: Likelihood,
+        theta: FloatArray,
+        u: FloatArray,
+        known: tuple[float, FloatArray, FloatArray] | None = None,
+    ) -> None:
         self.objective = objective
         self.parameters = theta
         self.u = u
-        o = objective
-        loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
-        self.value = loss + 0.5 * float((o.penalty * theta) @ theta)
+        if known is None:
+            o = objective
+            loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
+            self.value = loss + 0.5 * float((o.penalty * theta) @ theta)
+        else:
+            self.value, self.marginals, self.residual = known
         self._came_by: tuple[FloatArray, FloatArray] | None = None
 
     @cached_property
@@ -120,9 +142,7 @@ class LikelihoodPoint:
     def gap(self) -> float:
         """The duality gap at the dual point given by the marginals, ``sum g_j^2 / (2 penalty_j)``; inf without penalty."""
         penalty = self.objective.penalty
-        if not penalty.min() > 0.0:
-            return np.inf
-        return float(0.5 * np.sum(self.gradient**2 / penalty))
+        return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
     def _moved(self, step: FloatArray, image: FloatArray) -> LikelihoodPoint:
         point = LikelihoodPoint(self.objective, self.parameters + step, self.u + image)
@@ -178,6 +198,26 @@ class LikelihoodPoint:
         single, D, top = features.single(), potential.D.astype(np.float32), potential.top
         penalty = self.objective.penalty
         return lambda v: single.curvature_product(D, top, v) + penalty * v
+
+    def newton_trial(self) -> tuple[LikelihoodRay, LikelihoodPoint, float, float] | None:
+        """The Newton direction and the point at the best step along it, in one compiled call."""
+        o, features = self.objective, self.objective.features
+        assert isinstance(features, DenseLinear)
+        XT, penalty, columns = o.small_problem
+        T = self.parameters[columns]
+        P, R, U, image = (np.empty_like(self.u) for _ in range(4))
+        D, T1, G1 = (np.empty_like(T) for _ in range(3))
+        status, length, value, slope = newton.trial(
+            *(XT, o.weights, o.y, o.structure.offsets(len(self.u)), self.marginals, self.gradient[columns], T, self.u),
+            *(penalty, D, image, P, R, U, T1, G1),
+        )
+        if status:
+            return None
+        theta, gradient, step = np.empty(o.size), np.empty(o.size), np.empty(o.size)
+        theta[columns], gradient[columns], step[columns] = T1, G1, D
+        point = LikelihoodPoint(o, theta, U, (value, P, R))
+        point.gradient = gradient
+        return LikelihoodRay(self, step, image), point, length, slope
 
     def preconditioner(self) -> Callable[[FloatArray], FloatArray]:
         """v -> approximately H^-1 v."""

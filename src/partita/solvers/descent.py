@@ -31,7 +31,7 @@ class SteepestDescent:
         return {"step": _first_step(point)}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        found = line_search(point, -point.gradient, state["step"])
+        found = line_search(point, point.along(-point.gradient), state["step"])
         if found is None:
             return None
         state["step"] = found[1]
@@ -55,10 +55,10 @@ class ConjugateGradient:
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         direction = state["direction"]
-        found = line_search(point, direction, state["step"])
+        found = line_search(point, point.along(direction), state["step"])
         if found is None:
             direction = -point.gradient
-            found = line_search(point, direction, _first_step(point))
+            found = line_search(point, point.along(direction), _first_step(point))
             if found is None:
                 return None
         following, step = found

@@ -44,11 +44,11 @@ class LBFGS:
         pairs = state["pairs"]
         direction = -_two_loop(pairs, point.gradient)
         first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
-        found = line_search(point, direction, first)
+        found = line_search(point, point.along(direction), first)
         if found is None and pairs:
             pairs.clear()
             first = 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
-            found = line_search(point, -point.gradient, first)
+            found = line_search(point, point.along(-point.gradient), first)
         if found is None:
             return None
         following = found[0]

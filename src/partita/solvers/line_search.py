@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.protocols import Point
-from ..core.results import FloatArray
+from ..core.protocols import Point, Ray
 
 MAX_TRIALS = 40
 
 
 def line_search(
-    point: Point, direction: FloatArray, step: float = 1.0, curvature: float = 0.1, decrease: float = 1e-4
+    point: Point,
+    ray: Ray,
+    step: float = 1.0,
+    curvature: float = 0.1,
+    decrease: float = 1e-4,
+    first: tuple[Point, float] | None = None,
 ) -> tuple[Point, float] | None:
-    """Find a point along a descent direction that satisfies the strong Wolfe conditions.
+    """Find a point along a ray of descent that satisfies the strong Wolfe conditions.
 
     Parameters
     ----------
@@ -22,21 +26,23 @@ def line_search(
     curvature, decrease : float
         The slope must shrink to `curvature` times the first slope, the value must fall by `decrease` times step times
         slope. Close to the optimum, where differences of values are lost to rounding, the slope alone decides.
+    first : (point, slope), optional
+        The outcome of the first step, if it is known.
 
     Returns
     -------
     (point, step), or None when no step lowers the objective.
     """
-    slope0 = float(point.gradient @ direction)
+    slope0 = float(point.gradient @ ray.direction)
     if not slope0 < 0.0:
         return None
     noise = 1e-15 * max(1.0, abs(point.value))
-    ray = point.along(direction)
     low, low_slope = 0.0, slope0
     high, high_slope = np.inf, np.nan
     best: tuple[Point, float] | None = None
     for _ in range(MAX_TRIALS):
-        trial, slope = ray.at(step)
+        trial, slope = first or ray.at(step)
+        first = None
         fine = np.isfinite(trial.value)
         falls = fine and (
             trial.value <= point.value + decrease * step * slope0

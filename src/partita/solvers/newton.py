@@ -15,6 +15,8 @@ from .line_search import line_search
 
 #: Hessian products that one conjugate-gradient Newton step takes, about: where the factor becomes the cheaper way.
 PRODUCTS_PER_STEP = 8.0
+#: Slope that a Newton step must reach, relative to the first: the full step usually does.
+LOOSE = 0.5
 #: Parameters up to which the factor always is.
 ALWAYS_DENSE = 100
 
@@ -54,20 +56,26 @@ class Newton:
         if method == "auto":
             cheap = objective.size <= ALWAYS_DENSE or objective.dense_cost <= PRODUCTS_PER_STEP
             method = "cholesky" if cheap and Capability.HESSIAN in objective.capabilities else "cg"
-        return {"method": method, "first": None, "norm": np.inf, "precise": False}
+        compiled = method == "cholesky" and Capability.NEWTON_TRIAL in objective.capabilities
+        return {"method": "trial" if compiled else method, "first": None, "norm": np.inf, "precise": False}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        direction = self._cholesky(point) if state["method"] == "cholesky" else self._cg(state, point)
-        found = line_search(point, direction, curvature=0.5)
-        if found is None and not state["precise"]:
-            state["precise"] = True
-            direction = self._cg(state, point) if state["method"] == "cg" else -point.gradient
-            found = line_search(point, direction, curvature=0.5)
+        found = None
+        if state["method"] == "trial":
+            compiled = point.newton_trial()
+            if compiled is not None:
+                ray, trial, step, slope = compiled
+                found = line_search(point, ray, step, LOOSE, first=(trial, slope))
+            else:
+                state["method"] = "cholesky"
+        if state["method"] == "cholesky":
+            found = line_search(point, point.along(-point.model("hessian").solve(point.gradient)), curvature=LOOSE)
+        elif state["method"] == "cg":
+            found = line_search(point, point.along(self._cg(state, point)), curvature=LOOSE)
+            if found is None and not state["precise"]:
+                state["precise"] = True
+                found = line_search(point, point.along(self._cg(state, point)), curvature=LOOSE)
         return None if found is None else found[0]
-
-    @staticmethod
-    def _cholesky(point: Point) -> FloatArray:
-        return -point.model("hessian").solve(point.gradient)
 
     def _cg(self, state: dict[str, Any], point: Point) -> FloatArray:
         """The forcing term of the spec: relative residual min(1/4, (rz / rz_first)^(1/4))."""

@@ -1,0 +1,41 @@
+"""Training data as users give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+
+def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """X as a float64 C-contiguous array or CSR matrix, and y as a vector of labels.
+
+    Plain arrays that are already right are recognised at once: scikit-learn's own checks take longer than a small fit.
+    Everything else, and everything wrong, goes through those checks and their messages.
+    """
+    if _plain(X, y):
+        estimator.n_features_in_ = X.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        return X, y
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True, ensure_min_features=1
+    )
+    check_classification_targets(y)
+    return X, y
+
+
+def _plain(X: Any, y: Any) -> bool:
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.ndim == 2
+        and y.ndim == 1
+        and X.dtype == np.float64
+        and X.flags.c_contiguous
+        and y.dtype.kind in "iubU"
+        and len(X) == len(y)
+        and X.size > 0
+        and bool(np.isfinite(X.sum()))
+    )
