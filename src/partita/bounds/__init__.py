@@ -1,12 +1,13 @@
 """Quadratic majorizers of log Z."""
 
 from .certificates import iteration_limit, range_certificate, self_concordant_certificate
-from .dense import PartitionBound, Quadratic, partition_bound
+from .dense import GaugeFactor, PartitionBound, Quadratic, partition_bound
 from .potential import BOUNDS, KINDS, PotentialCurvature, potential_curvature
 
 __all__ = [
     "BOUNDS",
     "KINDS",
+    "GaugeFactor",
     "PartitionBound",
     "PotentialCurvature",
     "Quadratic",

@@ -45,7 +45,7 @@ class Quadratic:
     is_bound: bool
     precondition: Callable[[FloatArray], FloatArray] | None = None  # given: solve by conjugate gradients
     _matrix: FloatArray | None = field(default=None, repr=False)
-    _factor: CholeskyFactor | None = field(default=None, repr=False)
+    _factor: CholeskyFactor | GaugeFactor | None = field(default=None, repr=False)
 
     def value(self, parameters: FloatArray) -> float:
         """The quadratic at any parameters."""
@@ -80,13 +80,13 @@ class Quadratic:
         columns = [self.potential.product(np.ascontiguousarray(column)) for column in self.features.F.T]
         return np.column_stack(columns)
 
-    def factor(self) -> CholeskyFactor:
-        """A Cholesky factor of C, made definite along the directions that change no probability."""
+    def factor(self) -> CholeskyFactor | GaugeFactor:
+        """A factor of C (kept)."""
         if self._factor is None:
-            matrix = self.matrix()
-            if isinstance(self.features, LinearMap) and self.features.n_outputs > 1:
-                matrix = fix_gauge(matrix, self.features, self.penalty)
-            self._factor = CholeskyFactor(matrix)
+            if isinstance(self.features, LinearMap) and GaugeFactor.applies(self.features, self.penalty):
+                self._factor = GaugeFactor(self.features, self.potential.pairs(), self.penalty)
+            else:
+                self._factor = CholeskyFactor(self.matrix())
         return self._factor
 
     def solve(self, vector: FloatArray) -> FloatArray:
@@ -99,21 +99,55 @@ class Quadratic:
         return conjugate_gradient(self.matvec, vector, self.precondition, SOLVE_TOLERANCE, max_iter=1000)[0]
 
 
-def fix_gauge(matrix: FloatArray, features: LinearMap, penalty: FloatArray) -> FloatArray:
-    """Add curvature along 'the same constant on every output', for columns without a penalty.
+class GaugeFactor:
+    """A factor of ``A' S A + diag(penalty)`` for maps with a weight vector per label, with one label less.
 
-    Adding a constant to a column's weight in every label changes no probability, so gradients have no part along it and
-    solutions do not move; only the matrix becomes invertible.
+    Adding a constant to a column's weight in every label changes no probability: S has the constants in its kernel. So
+    the system splits into differences to the last label (one label less, and definite without a penalty too) and the mean
+    over labels, where only the penalty acts (a free mean is left alone).
+
+    Parameters
+    ----------
+    features : LinearMap
+        Its examples, dtype and layout; may be a sample of those that `columns` and solves refer to.
+    pairs : array
+        Entries of S, see `PotentialCurvature.pairs`.
+    penalty : array of shape (size,)
+        The same for every label of a column.
     """
-    columns = features.columns()
-    free = columns[:, ~penalty[columns].any(0)]
-    if free.size == 0:
-        return matrix
-    out = matrix.copy()
-    scale = out[free, free].mean(0)
-    scale[scale == 0.0] = 1.0
-    out[free[:, None, :], free[None, :, :]] += scale / features.n_outputs
-    return out
+
+    def __init__(self, features: LinearMap, pairs: FloatArray, penalty: FloatArray) -> None:
+        self.columns = features.columns()
+        n, p = self.columns.shape
+        self.penalty = penalty[self.columns[0]]
+        labels = max(1, n - 1)
+        self.reduced = features.label_blocks(pairs, labels)
+        share = np.eye(labels) - (1.0 / n if n > 1 else 0.0)
+        for j in range(labels):
+            for k in range(j + 1):
+                block = self.reduced[j * p : (j + 1) * p, k * p : (k + 1) * p]
+                block[np.arange(p), np.arange(p)] += (share[j, k] * self.penalty).astype(block.dtype)
+        self.cholesky = CholeskyFactor(self.reduced)
+
+    @staticmethod
+    def applies(features: LinearMap, penalty: FloatArray) -> bool:
+        """Whether every column has one penalty for all labels."""
+        return features.n_outputs == 1 or not np.ptp(penalty[features.columns()], axis=0).any()
+
+    def solve(self, vector: FloatArray) -> FloatArray:
+        V = vector[self.columns]
+        out = np.empty_like(vector)
+        n, p = V.shape
+        if n == 1:
+            out[self.columns] = self.cholesky.solve(V[0])
+            return out
+        mean = V.mean(0)
+        differences = self.cholesky.solve((V[:-1] - mean).ravel()).reshape(n - 1, p)
+        constant = np.divide(mean, self.penalty, out=np.zeros(p), where=self.penalty > 0.0)
+        constant -= differences.sum(0) / n
+        out[self.columns[:-1]] = differences + constant
+        out[self.columns[-1]] = constant
+        return out
 
 
 @dataclass(frozen=True)

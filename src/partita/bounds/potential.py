@@ -11,6 +11,8 @@ Kinds (`KINDS`), all but the first majorize log Z everywhere:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,6 +58,10 @@ class PotentialCurvature:
         """Row ``j (j + 1) / 2 + k`` holds S_i[j, k] of every example, k <= j; all examples must have as many labels."""
         raise NotImplementedError
 
+    def take(self, rows: Any, factor: float) -> PotentialCurvature:
+        """The matrices of some examples, times a factor."""
+        raise NotImplementedError
+
     def diagonal(self) -> FloatArray:
         """S_i[k, k], flat."""
         n = int(self.offsets[1])
@@ -87,6 +93,9 @@ class ScalarCurvature(PotentialCurvature):
     def product(self, v: FloatArray) -> FloatArray:
         return v * self.D.reshape(v.shape)
 
+    def take(self, rows: Any, factor: float) -> ScalarCurvature:
+        return ScalarCurvature(factor * self.D[rows], self.workers)
+
     def pairs(self) -> FloatArray:
         return self.D.reshape(1, -1)
 
@@ -105,6 +114,10 @@ class RankOneCurvature(PotentialCurvature):
         tasks = [(*arguments, lo, hi, out) for lo, hi in self._ranges(6.0 * out.size)]
         self.workers.run(curvature.ragged_rank_one_product, tasks)
         return out.reshape(v.shape)
+
+    def take(self, rows: Any, factor: float) -> RankOneCurvature:
+        D = factor * self.D[rows]
+        return RankOneCurvature(D, self.top[rows], np.arange(len(D) + 1, dtype=np.int64) * D.shape[1], self.workers)
 
     def pairs(self) -> FloatArray:
         n = self.D.shape[1]

@@ -76,7 +76,7 @@ class Point(Protocol):
         """Ray along the Newton direction, a point on it, its step and slope; None if the Hessian is singular."""
         ...
 
-    def preconditioner(self) -> Callable[[FloatArray], FloatArray]: ...
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]: ...
     def model(self, kind: str) -> QuadraticModel: ...
     def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Subspace: ...
 
@@ -85,7 +85,8 @@ class Objective(Protocol):
     """A function to minimise.
 
     `scale` is what gradients are divided by before they are compared with a tolerance (the total weight of the data).
-    `dense_cost` is the cost of forming and factoring the Hessian, in units of one Hessian product.
+    `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
+    units of one Hessian product.
     """
 
     size: int
@@ -94,6 +95,8 @@ class Objective(Protocol):
 
     @property
     def dense_cost(self) -> float: ...
+    @property
+    def strong_cost(self) -> float: ...
     def at(self, parameters: FloatArray) -> Point: ...
 
 

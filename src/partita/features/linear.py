@@ -16,8 +16,6 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..kernels import dense, sparse
 
-#: Columns up to which the Gram matrix of dense X is faster by the kernel than by BLAS.
-SMALL_GRAM = 24
 #: Bytes of X that one block of the fused product may take: half a core's second-level cache.
 BLOCK_BYTES = 200_000
 
@@ -42,6 +40,7 @@ class LinearMap:
         self.workers = workers
         self.size = n_outputs * (self.n_columns + intercept)
         self.n_coefficients = n_outputs * self.n_columns
+        self.dtype: Any = np.float64
 
     def _intercepts(self, theta: Any) -> FloatArray:
         return theta[self.n_coefficients :] if self.intercept else np.zeros(self.n_outputs, theta.dtype)
@@ -74,18 +73,26 @@ class LinearMap:
         """The flat vector of sum_i r[i, k] x_i^2 (and sum_i r[i, k] for intercepts)."""
         raise NotImplementedError
 
-    def curvature_matrix(self, pairs: FloatArray) -> FloatArray:
-        """A' S A for S given by its entries: row ``j (j + 1) / 2 + k`` of `pairs` holds S_i[j, k] of every example."""
-        n, d, p = self.n_outputs, self.n_columns, self.n_columns + self.intercept
-        if n == 1:
-            return self.gram(pairs[0])
-        full = np.empty((n, p, n, p))
-        for j in range(n):
+    def label_blocks(self, pairs: FloatArray, labels: int) -> FloatArray:
+        """A' S A for the first `labels` labels, label by label: at least its lower triangle is written.
+
+        Row ``j (j + 1) / 2 + k`` of `pairs` holds S_i[j, k] of every example.
+        """
+        p = self.n_columns + self.intercept
+        out = np.empty((labels * p, labels * p), self.dtype)
+        for j in range(labels):
             for k in range(j + 1):
-                full[j, :, k, :] = full[k, :, j, :] = self.gram(pairs[j * (j + 1) // 2 + k])
-        order = np.arange(n * p).reshape(n, p)
-        flat: Any = self.pack(order[:, :d], order[:, d] if self.intercept else order[:, :0])
-        return np.ascontiguousarray(full.reshape(n * p, n * p)[np.ix_(flat, flat)])
+                out[j * p : (j + 1) * p, k * p : (k + 1) * p] = self.gram(pairs[j * (j + 1) // 2 + k])
+        return out
+
+    def curvature_matrix(self, pairs: FloatArray) -> FloatArray:
+        """A' S A in the order of the flat vector."""
+        blocks = self.label_blocks(pairs, self.n_outputs)
+        dense.mirror(blocks)
+        out = np.empty_like(blocks)
+        flat = self.columns().ravel()
+        out[np.ix_(flat, flat)] = blocks
+        return out
 
     def columns(self) -> Any:
         """Positions in the flat vector, (outputs, columns + intercept)."""
@@ -99,6 +106,7 @@ class DenseLinear(LinearMap):
     def __init__(self, X: Any, n_outputs: int, intercept: bool, workers: Workers | None = None) -> None:
         self.X = np.ascontiguousarray(X)
         super().__init__(self.X.shape, n_outputs, intercept, workers or Workers(1))
+        self.dtype = self.X.dtype
         self._single: DenseLinear | None = None
         self._squares: DenseLinear | None = None
 
@@ -153,21 +161,12 @@ class DenseLinear(LinearMap):
         self.workers.run(dense.curvature_product, tasks)
         return self._sum_parts(G, g).astype(np.float64, copy=False)
 
-    def curvature_matrix(self, pairs: FloatArray) -> FloatArray:
-        if self.n_columns > SMALL_GRAM:
-            return super().curvature_matrix(pairs)
-        ranges = self.workers.ranges(self.n_examples, 0.5 * pairs.size * self.n_columns**2)
-        parts = np.zeros((len(ranges), self.size, self.size))
-        arguments = (self.X, pairs, self.n_outputs, int(self.intercept))
-        self.workers.run(dense.block_gram, [(*arguments, lo, hi, parts[c]) for c, (lo, hi) in enumerate(ranges)])
-        return _mirrored(parts)
-
     def gram(self, w: FloatArray) -> FloatArray:
         d, p = self.n_columns, self.n_columns + self.intercept
         out = np.empty((p, p), self.X.dtype)
-        if w.min() >= 0.0:
-            Z = self.X * np.sqrt(w).astype(self.X.dtype)[:, None]
-            out[:d, :d] = Z.T @ Z  # recognised as symmetric: half the work
+        if w.min() >= 0.0 or w.max() <= 0.0:
+            Z = self.X * np.sqrt(np.abs(w)).astype(self.X.dtype)[:, None]
+            np.multiply(Z.T @ Z, np.sign(w.sum()), out=out[:d, :d])  # recognised as symmetric: half the work
         else:
             out[:d, :d] = self.X.T @ (self.X * w[:, None])
         if self.intercept:
@@ -193,11 +192,15 @@ class SparseLinear(LinearMap):
 
     def __init__(self, X: Any, n_outputs: int, intercept: bool, workers: Workers | None = None) -> None:
         super().__init__(X.shape, n_outputs, intercept, workers or Workers(1))
-        self.data, self.indices, self.indptr = X.data, X.indices, X.indptr
-        self.t_data = np.empty_like(self.data)
-        self.t_indices = np.empty_like(self.indices)
-        self.t_indptr = np.zeros(self.n_columns + 1, self.indptr.dtype)
-        sparse.transpose(self.data, self.indices, self.indptr, self.t_data, self.t_indices, self.t_indptr)
+        index = np.uint32 if max(X.shape) < 2**32 else np.uint64
+        self.rows = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(np.uint64))
+        data, indices, indptr = self.rows
+        self.nnz = len(data)
+        self.columns_first = (np.empty_like(data), np.empty_like(indices), np.zeros(self.n_columns + 1, np.uint64))
+        sparse.transpose(data, indices, indptr, *self.columns_first)
+        self._row_ranges = self._balanced(indptr)
+        self._column_ranges = self._balanced(self.columns_first[2])
+        self._squares: FloatArray | None = None
 
     def unpack(self, theta: Any) -> tuple[FloatArray, FloatArray]:
         return theta[: self.n_coefficients].reshape(self.n_columns, self.n_outputs).T, self._intercepts(theta)
@@ -208,48 +211,59 @@ class SparseLinear(LinearMap):
 
     def _balanced(self, indptr: Any) -> list[tuple[int, int]]:
         """Ranges with about equal numbers of non-zeros."""
-        count, nnz = len(indptr) - 1, len(self.data)
-        pieces = len(self.workers.ranges(count, 4.0 * (nnz * self.n_outputs + count)))
-        edges = np.searchsorted(indptr, np.linspace(0, nnz, pieces + 1)[1:-1])
-        edges = np.concatenate(([0], np.minimum(edges, count), [count]))
-        return [(int(lo), int(hi)) for lo, hi in itertools.pairwise(edges)]
+        count = len(indptr) - 1
+        pieces = len(self.workers.ranges(count, 2.0 * (self.nnz * self.n_outputs + count)))
+        inner = np.searchsorted(indptr, np.linspace(0, self.nnz, pieces + 1)[1:-1].astype(np.uint64))
+        edges = [0, *np.minimum(inner, count).tolist(), count]
+        return list(itertools.pairwise(edges))
+
+    def _rows_times(self, matrix: Any, T: FloatArray, b: FloatArray, ranges: Any, U: FloatArray) -> None:
+        if self.n_outputs == 1:
+            tasks = [(*matrix, T.ravel(), b[0], lo, hi, U.ravel()) for lo, hi in ranges]
+            self.workers.run(sparse.rows_times_vector, tasks)
+        else:
+            self.workers.run(sparse.rows_times_matrix, [(*matrix, T, b, lo, hi, U) for lo, hi in ranges])
 
     def forward(self, theta: FloatArray) -> FloatArray:
         T = theta[: self.n_coefficients].reshape(self.n_columns, self.n_outputs)
-        b = self._intercepts(theta)
         U = np.empty((self.n_examples, self.n_outputs))
-        arrays = (self.data, self.indices, self.indptr, T, b)
-        self.workers.run(sparse.forward, [(*arrays, lo, hi, U) for lo, hi in self._balanced(self.indptr)])
+        self._rows_times(self.rows, T, self._intercepts(theta), self._row_ranges, U)
         return U
 
     def _adjoint(self, data: FloatArray, r: FloatArray) -> FloatArray:
         out = np.empty(self.size)
         G = out[: self.n_coefficients].reshape(self.n_columns, self.n_outputs)
-        arrays = (data, self.t_indices, self.t_indptr, r)
-        self.workers.run(sparse.adjoint, [(*arrays, lo, hi, G) for lo, hi in self._balanced(self.t_indptr)])
+        self._rows_times((data, *self.columns_first[1:]), r, np.zeros(self.n_outputs), self._column_ranges, G)
         if self.intercept:
             out[self.n_coefficients :] = r.sum(0)
         return out
 
     def adjoint(self, r: FloatArray) -> FloatArray:
-        return self._adjoint(self.t_data, r)
+        return self._adjoint(self.columns_first[0], np.ascontiguousarray(r))
 
     def squared(self, r: FloatArray) -> FloatArray:
-        return self._adjoint(self.t_data**2, r)
+        if self._squares is None:
+            self._squares = self.columns_first[0] ** 2
+        return self._adjoint(self._squares, np.ascontiguousarray(r))
 
     def product_cost(self) -> tuple[float, float]:
-        nnz, p = float(len(self.data)), self.n_columns + self.intercept
-        return 4.0 * self.n_outputs * nnz, nnz * nnz / max(1, self.n_examples) + 0.5 * p * p
+        p = self.n_columns + self.intercept
+        return 2.0 * self.n_outputs * self.nnz, 1.2 * self.nnz**2 / max(1, self.n_examples) + 2.0 * p * p
 
     def gram(self, w: FloatArray) -> FloatArray:
         p = self.n_columns + self.intercept
-        per_row = len(self.data) / max(1, self.n_examples)
-        ranges = self.workers.ranges(self.n_examples, 2.0 * len(self.data) * per_row)
+        per_row = self.nnz / max(1, self.n_examples)
+        ranges = self.workers.ranges(self.n_examples, 2.0 * self.nnz * per_row)
         G = np.zeros((len(ranges), p, p))
-        arrays = (self.data, self.indices, self.indptr, w)
-        tasks = [(*arrays, lo, hi, int(self.intercept), G[c]) for c, (lo, hi) in enumerate(ranges)]
+        tasks = [(*self.rows, w, lo, hi, int(self.intercept), G[c]) for c, (lo, hi) in enumerate(ranges)]
         self.workers.run(sparse.gram, tasks)
         return _mirrored(G)
+
+    def take(self, rows: Any) -> SparseLinear:
+        """The map of some of the examples."""
+        data, indices, indptr = self.rows
+        X = sp.csr_matrix((data, indices.astype(np.int64), indptr.astype(np.int64)), (self.n_examples, self.n_columns))
+        return SparseLinear(X[rows], self.n_outputs, self.intercept, self.workers)
 
 
 def _mirrored(parts: FloatArray) -> FloatArray:

@@ -152,35 +152,6 @@ def curvature_product(X, D, top, T, b, rows, lo, hi, V, G, g):
 
 
 @sum_kernel
-def block_gram(X, pairs, n, intercept, lo, hi, M):
-    """Add the lower triangle of A' S A to M, for few columns; rows of `pairs` hold S[j, k], k <= j, of every example."""
-    d = X.shape[1]
-    c = n * d
-    for i in range(lo, hi):
-        x = X[i]
-        q = 0
-        for j in range(n):
-            for k in range(j + 1):
-                s = pairs[q, i]
-                q += 1
-                for a in range(d):
-                    t = s * x[a]
-                    row = M[j * d + a]
-                    stop = a + 1 if j == k else d
-                    for b in range(stop):
-                        row[k * d + b] += t * x[b]
-                if intercept:
-                    row = M[c + j]
-                    for b in range(d):
-                        row[k * d + b] += s * x[b]
-                    if j != k:
-                        row = M[c + k]
-                        for b in range(d):
-                            row[j * d + b] += s * x[b]
-                    M[c + j, c + k] += s
-
-
-@sum_kernel
 def mirror(M):
     """Copy the lower triangle to the upper."""
     for a in range(M.shape[0]):

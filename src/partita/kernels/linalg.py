@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, spotrf, spotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 Vector = NDArray[np.float64]
 
 
 class CholeskyFactor:
-    """A Cholesky factor of a symmetric positive semi-definite matrix.
+    """A Cholesky factor of a symmetric positive semi-definite matrix, read from its lower triangle.
 
     A matrix that is singular to working precision gets the smallest multiple of the identity (of its mean diagonal) that
     makes it factor; `shift` says how much.
@@ -41,11 +41,6 @@ class CholeskyFactor:
             return np.asarray(solution, dtype=np.float64)
         solution, _ = dpotrs(self.factor, vector, lower=0)
         return np.asarray(solution)
-
-    def inverse(self) -> NDArray[np.float64]:
-        """The inverse matrix."""
-        upper, _ = dpotri(np.asarray(self.factor, dtype=np.float64), lower=0)
-        return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
 
 
 def conjugate_gradient(

@@ -1,73 +1,93 @@
-"""Products with a sparse example matrix: CSR rows for the forward map, CSC columns for the adjoint.
+"""Products with a sparse example matrix: its CSR rows for the forward map, the CSR rows of its transpose for the adjoint.
 
-Parameters are (features x outputs), so that one feature's weights lie together. The adjoint sums each column in the order
-of the examples: the result does not depend on how columns are split over threads.
+Parameters are (features x outputs), so that one feature's weights lie together. Each row is summed in the order of its
+entries: results do not depend on how rows are split over threads. `indices` and `indptr` are unsigned integers: signed
+ones make every access test for negative indices, which halves the speed.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._jit import kernel, sum_kernel
 
 
-@kernel
-def forward(data, indices, indptr, T, b, lo, hi, U):
-    """U[i, k] = b[k] + sum_j X[i, j] T[j, k]."""
-    n = T.shape[1]
-    if n == 1:
-        for i in range(lo, hi):
-            s = b[0]
-            for q in range(indptr[i], indptr[i + 1]):
-                s += data[q] * T[indices[q], 0]
-            U[i, 0] = s
-        return
+@sum_kernel
+def rows_times_vector(data, indices, indptr, t, b, lo, hi, u):
+    """u[i] = b + sum_j X[i, j] t[j]."""
     for i in range(lo, hi):
-        u = U[i]
-        for k in range(n):
-            u[k] = b[k]
+        s = b
         for q in range(indptr[i], indptr[i + 1]):
-            x = data[q]
-            t = T[indices[q]]
-            for k in range(n):
-                u[k] += x * t[k]
+            s += data[q] * t[indices[q]]
+        u[i] = s
 
 
-@kernel
-def adjoint(data, indices, indptr, R, lo, hi, G):
-    """G[j, k] = sum_i X[i, j] R[i, k] for columns lo..hi of a CSC matrix."""
-    n = R.shape[1]
-    if n == 1:
-        for j in range(lo, hi):
-            s = R.dtype.type(0.0)
-            for q in range(indptr[j], indptr[j + 1]):
-                s += data[q] * R[indices[q], 0]
-            G[j, 0] = s
-        return
-    for j in range(lo, hi):
-        g = G[j]
-        for k in range(n):
-            g[k] = 0.0
-        for q in range(indptr[j], indptr[j + 1]):
-            x = data[q]
-            r = R[indices[q]]
-            for k in range(n):
-                g[k] += x * r[k]
+@sum_kernel
+def rows_times_matrix(data, indices, indptr, T, b, lo, hi, U):
+    """U[i, k] = b[k] + sum_j X[i, j] T[j, k], with five, three or one sums in registers at a time."""
+    n = T.shape[1]
+    for i in range(lo, hi):
+        start, stop = indptr[i], indptr[i + 1]
+        k = 0
+        while k < n:
+            if k + 5 <= n:
+                a0 = b[k]
+                a1 = b[k + 1]
+                a2 = b[k + 2]
+                a3 = b[k + 3]
+                a4 = b[k + 4]
+                for q in range(start, stop):
+                    x = data[q]
+                    t = T[indices[q]]
+                    a0 += x * t[k]
+                    a1 += x * t[k + 1]
+                    a2 += x * t[k + 2]
+                    a3 += x * t[k + 3]
+                    a4 += x * t[k + 4]
+                U[i, k] = a0
+                U[i, k + 1] = a1
+                U[i, k + 2] = a2
+                U[i, k + 3] = a3
+                U[i, k + 4] = a4
+                k += 5
+            elif k + 3 <= n:
+                a0 = b[k]
+                a1 = b[k + 1]
+                a2 = b[k + 2]
+                for q in range(start, stop):
+                    x = data[q]
+                    t = T[indices[q]]
+                    a0 += x * t[k]
+                    a1 += x * t[k + 1]
+                    a2 += x * t[k + 2]
+                U[i, k] = a0
+                U[i, k + 1] = a1
+                U[i, k + 2] = a2
+                k += 3
+            else:
+                a0 = b[k]
+                for q in range(start, stop):
+                    a0 += data[q] * T[indices[q], k]
+                U[i, k] = a0
+                k += 1
 
 
 @kernel
 def transpose(data, indices, indptr, t_data, t_indices, t_indptr):
-    """CSR to CSC (or back); `t_indptr` has one entry more than there are columns."""
-    n_columns = t_indptr.shape[0] - 1
+    """CSR of the transpose; `t_indptr` starts as zeros, one entry more than there are columns."""
+    one = np.uint64(1)
     for q in range(indices.shape[0]):
-        t_indptr[indices[q] + 1] += 1
-    for j in range(n_columns):
+        t_indptr[indices[q] + one] += one
+    for j in range(t_indptr.shape[0] - 1):
         t_indptr[j + 1] += t_indptr[j]
     fill = t_indptr[:-1].copy()
     for i in range(indptr.shape[0] - 1):
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
-            t_data[fill[j]] = data[q]
-            t_indices[fill[j]] = i
-            fill[j] += 1
+            place = fill[j]
+            t_data[place] = data[q]
+            t_indices[place] = i
+            fill[j] = place + one
 
 
 @sum_kernel
@@ -78,11 +98,13 @@ def gram(data, indices, indptr, w, lo, hi, intercept, G):
         wi = w[i]
         if wi == 0.0:
             continue
-        for a in range(indptr[i], indptr[i + 1]):
+        start, stop = indptr[i], indptr[i + 1]
+        for a in range(start, stop):
             s = wi * data[a]
             row = G[indices[a]]
-            for q in range(indptr[i], a + 1):
+            for q in range(start, a):
                 row[indices[q]] += s * data[q]
+            row[indices[a]] += s * data[a]
             if intercept:
                 G[d, indices[a]] += s
         if intercept:

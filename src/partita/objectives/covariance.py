@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bounds.dense import fix_gauge
+from ..bounds import GaugeFactor
 from ..core.results import FloatArray
 from ..features import LinearMap
 from ..kernels.linalg import CholeskyFactor
@@ -14,6 +14,8 @@ from .likelihood import LikelihoodPoint
 SIZE_LIMIT = 20_000
 #: Mean loss below which an unpenalised fit counts as separated: its estimates run to infinity.
 SEPARATED = 1e-6
+#: Smallest eigenvalue of the scaled information below which it counts as singular.
+SINGULAR = 1e-12
 
 
 def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
@@ -35,22 +37,26 @@ def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
         raise ValueError(
             "the classes are separated: without a penalty the estimates are infinite and have no standard error; set l2 > 0"
         )
-    hessian = point.model("hessian").matrix()
-    fixed = hessian
-    if isinstance(features, LinearMap) and features.n_outputs > 1:
-        fixed = fix_gauge(hessian, features, objective.penalty)
-    scale = np.sqrt(np.maximum(np.diag(fixed), 1e-300))
-    correlation = fixed / np.outer(scale, scale)
-    if np.linalg.eigvalsh(correlation)[0] < 1e-12:
+    if isinstance(features, LinearMap) and GaugeFactor.applies(features, objective.penalty):
+        factor = GaugeFactor(features, point.hessian_curvature.pairs(), objective.penalty)
+        _check_identified(factor.reduced)
+        solve = factor.solve
+    else:
+        matrix = point.model("hessian").matrix()
+        _check_identified(matrix)
+        solve = CholeskyFactor(matrix).solve
+    inverse = np.column_stack([solve(unit) for unit in np.eye(objective.size)])
+    inverse = 0.5 * (inverse + inverse.T)
+    return np.asarray(inverse @ _score_products(point) @ inverse if robust else inverse)
+
+
+def _check_identified(matrix: FloatArray) -> None:
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    if np.linalg.eigvalsh(matrix / np.outer(scale, scale), UPLO="L")[0] < SINGULAR:
         raise ValueError(
             "the information matrix is singular: columns of X are collinear or constant, or the classes are "
             "separated; drop columns or set l2 > 0"
         )
-    inverse = CholeskyFactor(correlation).inverse() / np.outer(scale, scale)
-    if robust:
-        scores = _score_products(point)
-        return np.asarray(inverse @ scores @ inverse)
-    return np.asarray(inverse if fixed is hessian else inverse - inverse @ (fixed - hessian) @ inverse)
 
 
 def _score_products(point: LikelihoodPoint) -> FloatArray:

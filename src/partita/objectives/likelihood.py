@@ -18,7 +18,7 @@ from ..core.validation import check_choice, check_weights
 from ..features import DenseLinear, LabelFeatures, LinearMap
 from ..kernels import newton
 from ..structures import Binary, Categorical
-from .preconditioner import make_preconditioner
+from .preconditioner import make_preconditioner, strong_cost, strong_preconditioner
 
 #: Quadratic models are solved by a Cholesky factor up to so many parameters, and never above so many;
 ALWAYS_FACTORED, NEVER_FACTORED = 100, 5000
@@ -91,6 +91,11 @@ class Likelihood:
         n = self.features.n_outputs
         product, gram = self.features.product_cost()
         return (0.5 * n * (n + 1) * gram + self.size**3 / 12.0) / max(product, 1.0)
+
+    @property
+    def strong_cost(self) -> float:
+        """Cost of a strong preconditioner in the same units; inf if there is none."""
+        return strong_cost(self)
 
     @cached_property
     def small_problem(self) -> tuple[FloatArray, FloatArray, Any]:
@@ -219,9 +224,9 @@ class LikelihoodPoint:
         point.gradient = gradient
         return LikelihoodRay(self, step, image), point, length, slope
 
-    def preconditioner(self) -> Callable[[FloatArray], FloatArray]:
-        """v -> approximately H^-1 v."""
-        return self._preconditioner
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> approximately H^-1 v; `strong` is closer and costs `objective.strong_cost` products to build."""
+        return strong_preconditioner(self) if strong else self._preconditioner
 
     @cached_property
     def _preconditioner(self) -> Callable[[FloatArray], FloatArray]:

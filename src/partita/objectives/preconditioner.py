@@ -3,53 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..bounds import GaugeFactor
 from ..core.results import FloatArray
-from ..features import DenseLinear, LinearMap
+from ..features import DenseLinear, LinearMap, SparseLinear
 from ..kernels.linalg import CholeskyFactor
 
 if TYPE_CHECKING:
-    from .likelihood import LikelihoodPoint
+    from .likelihood import Likelihood, LikelihoodPoint
 
 Preconditioner = Callable[[FloatArray], FloatArray]
 
-#: Columns up to which a Gram matrix is factored.
+#: Columns up to which a Gram matrix is factored, for dense and for sparse data.
 GRAM_LIMIT = 3000
-#: Sampled rows per column for the Gram matrix.
+SPARSE_GRAM_LIMIT = 1000
+#: Parameters up to which the whole Hessian of a sample may be factored.
+STRONG_LIMIT = 12_000
+#: Sampled rows per column for Gram matrices.
 ROWS_PER_COLUMN = 10
-#: Power of the diagonal for sparse data: between none and full scaling, which overcorrects rare columns.
-DIAGONAL_POWER = 0.5
 
 
 def make_preconditioner(point: LikelihoodPoint) -> Preconditioner:
-    """One Gram matrix shared by all labels for dense X, a power of the diagonal otherwise."""
+    """One Gram matrix shared by all labels for dense X and for few columns, a power of the diagonal otherwise."""
     features = point.objective.features
     if isinstance(features, DenseLinear) and features.n_columns <= GRAM_LIMIT:
         return _shared_gram(point, features)
+    if isinstance(features, SparseLinear) and features.n_columns <= SPARSE_GRAM_LIMIT:
+        return _shared_gram(point, features)
     if isinstance(features, LinearMap):
+        # The square root of the diagonal: full scaling overcorrects rare columns.
         diagonal = features.squared(point.hessian_curvature.diagonal().reshape(point.u.shape))
-        scaling = (diagonal + point.objective.penalty) ** -DIAGONAL_POWER
-        scaling[~np.isfinite(scaling)] = 1.0
+        scaling = 1.0 / np.sqrt(np.maximum(diagonal + point.objective.penalty, 1e-12))
         return lambda v: scaling * v
     return lambda v: v
 
 
-def _sampled_rows(point: LikelihoodPoint, features: DenseLinear) -> tuple[DenseLinear, FloatArray | slice, float]:
-    """Rows of X for the Gram matrix: all if few, else a fixed sample (kept with the objective)."""
+def strong_cost(objective: Likelihood) -> float:
+    """Cost of `strong_preconditioner` in Hessian products, from operation counts; inf where there is none."""
+    features = objective.features
+    if not isinstance(features, DenseLinear) or not GaugeFactor.applies(features, objective.penalty):
+        return np.inf
+    labels, p = max(1, features.n_outputs - 1), features.n_columns + features.intercept
+    if labels * p > STRONG_LIMIT:
+        return np.inf
+    rows = _sample_size(features)
+    blocks = 0.5 * labels * (labels + 1)
+    return float((0.5 * blocks * rows * p * p + (labels * p) ** 3 / 6.0) / (2.0 * features.product_cost()[0]))
+
+
+def strong_preconditioner(point: LikelihoodPoint) -> Preconditioner:
+    """The factored Hessian of a sample of the examples, coupling between labels included.
+
+    One Gram matrix for all labels misses directions that move confusable labels together. Where those take conjugate
+    gradients hundreds of products, the factor pays; it is good for many points around this one.
+    """
+    features = point.objective.features
+    assert isinstance(features, DenseLinear)
+    sample, rows, factor = _sampled_rows(point, features)
+    curvature = point.hessian_curvature.take(rows, factor)
+    return GaugeFactor(sample, curvature.pairs().astype(sample.dtype), point.objective.penalty).solve
+
+
+def _sample_size(features: LinearMap) -> int:
     wanted = ROWS_PER_COLUMN * (features.n_columns + 1)
-    if features.n_examples <= 2 * wanted:
+    return wanted if features.n_examples > 2 * wanted else features.n_examples
+
+
+def _sampled_rows(
+    point: LikelihoodPoint, features: DenseLinear | SparseLinear
+) -> tuple[DenseLinear | SparseLinear, Any, float]:
+    """Rows of X for Gram matrices: all if few, else a fixed sample (kept with the objective)."""
+    wanted = _sample_size(features)
+    if wanted == features.n_examples:
         return features, slice(None), 1.0
     if "rows" not in point.objective.sampled:
         rows = np.sort(np.random.default_rng(0).choice(features.n_examples, wanted, replace=False))
-        point.objective.sampled["rows"] = (features.single().take(rows), rows)
+        full = features.single() if isinstance(features, DenseLinear) else features
+        point.objective.sampled["rows"] = (full.take(rows), rows)
     sample, rows = point.objective.sampled["rows"]
     return sample, rows, features.n_examples / wanted
 
 
-def _shared_gram(point: LikelihoodPoint, features: DenseLinear) -> Preconditioner:
+def _shared_gram(point: LikelihoodPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
     """(X' diag(s) X + penalty)^-1 for every label, s = (1 - sum p^2) / (n - 1), or p (1 - p) if binary."""
     objective = point.objective
     sample, rows, factor = _sampled_rows(point, features)
@@ -58,15 +96,14 @@ def _shared_gram(point: LikelihoodPoint, features: DenseLinear) -> Preconditione
         s = p[:, 0] * (1.0 - p[:, 0])
     else:
         s = np.maximum(1.0 - np.einsum("ij,ij->i", p, p), 0.0) / (features.n_outputs - 1)
-    gram = sample.gram((factor * objective.weights[rows] * s).astype(sample.X.dtype))
-    coefficients, intercepts = features.unpack(objective.penalty)
-    penalty = np.append(coefficients[0], intercepts[:1]) if features.intercept else coefficients[0]
-    gram.flat[:: len(gram) + 1] += penalty.astype(gram.dtype)
+    gram = sample.gram((factor * objective.weights[rows] * s).astype(sample.dtype))
+    columns = features.columns()
+    gram.flat[:: len(gram) + 1] += objective.penalty[columns[0]].astype(gram.dtype)
     cholesky = CholeskyFactor(gram)
 
     def apply(v: FloatArray) -> FloatArray:
-        C, b = features.unpack(v)
-        solved = cholesky.solve((np.column_stack([C, b]) if features.intercept else C).T)
-        return features.pack(solved[: features.n_columns].T, solved[features.n_columns :].ravel())
+        out = np.empty_like(v)
+        out[columns] = cholesky.solve(v[columns].T).T
+        return out
 
     return apply
