@@ -109,10 +109,14 @@ class RankOneCurvature(PotentialCurvature):
         self.D = D
 
     def product(self, v: FloatArray) -> FloatArray:
-        out = np.array(v, dtype=np.float64).ravel()
-        arguments = (self.D.ravel(), self.top, self.offsets)
-        tasks = [(*arguments, lo, hi, out) for lo, hi in self._ranges(6.0 * out.size)]
-        self.workers.run(curvature.ragged_rank_one_product, tasks)
+        ranges = self._ranges(6.0 * v.size)
+        if self.D.ndim == 1:
+            out = np.array(v, dtype=np.float64)
+            tasks = [(self.D, self.top, self.offsets, lo, hi, out) for lo, hi in ranges]
+            self.workers.run(curvature.ragged_rank_one_product, tasks)
+            return out
+        out = np.array(v, dtype=np.float64).reshape(self.D.shape)
+        self.workers.run(curvature.rank_one_product, [(self.D, self.top, lo, hi, out) for lo, hi in ranges])
         return out.reshape(v.shape)
 
     def take(self, rows: Any, factor: float) -> RankOneCurvature:

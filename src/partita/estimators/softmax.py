@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -17,7 +18,7 @@ from ..core.errors import ConvergenceWarning
 from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_real, check_weights
-from ..features import linear_map
+from ..features import linear_map, row_space
 from ..objectives import Likelihood
 from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
@@ -25,6 +26,9 @@ from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
 from .data import training_data
 from .persistence import SavedModel
+
+#: Columns per example from which dense data are first rotated into their row space.
+WIDE = 1.5
 
 
 def softmax_objective(
@@ -179,21 +183,33 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         if self.class_weight is not None:
             weights = weights * compute_class_weight(self.class_weight, classes=classes, y=y)[codes]
         self._check_prior(classes, codes)
-        objective = _objective(
-            *(X, codes, len(classes), self.l2, self.fit_intercept, self.penalize_intercept),
-            *(self.prior, weights, self.n_jobs),
-        )
+        Q = None
+        full = X
+        if not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
+            X, Q = row_space(X)
+        objective = self._objective(X, codes, len(classes), weights)
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
         solution = minimize(
             objective,
-            self._warm_start(objective, classes),
+            self._warm_start(objective, classes, Q),
             self.solver,
             max_iter=self.max_iter,
             tol=self.tol,
             callbacks=callbacks,
         )
-        self._store(classes, objective, solution)
+        point = solution.point
+        if Q is not None:
+            coefficients, intercepts = objective.features.unpack(solution.parameters)
+            objective = self._objective(full, codes, len(classes), weights)
+            point = objective.at(objective.features.pack(coefficients @ Q.T, intercepts))
+        self._store(classes, point, solution)
         return self
+
+    def _objective(self, X: Any, codes: Any, n_classes: int, weights: FloatArray) -> Any:
+        return _objective(
+            *(X, codes, n_classes, self.l2, self.fit_intercept, self.penalize_intercept),
+            *(self.prior, weights, self.n_jobs),
+        )
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)
@@ -212,24 +228,23 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
             label = classes[codes[np.argmax(impossible)]]
             raise ValueError(f"prior is zero for class {label!r}, which occurs in y; its likelihood is zero for every model")
 
-    def _warm_start(self, objective: Likelihood, classes: Any) -> FloatArray | None:
+    def _warm_start(self, objective: Any, classes: Any, Q: FloatArray | None) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "coef_") or not np.array_equal(self.classes_, classes):
             return None
-        features: Any = objective.features
-        if self.coef_.shape != (features.n_outputs, features.n_columns):
+        if self.coef_.shape[1] != self.n_features_in_:
             return None
-        return np.asarray(features.pack(self.coef_, self.intercept_))
+        coefficients = self.coef_ if Q is None else self.coef_ @ Q
+        return np.asarray(objective.features.pack(coefficients, self.intercept_))
 
-    def _store(self, classes: Any, objective: Likelihood, solution: Solution) -> None:
-        features: Any = objective.features
-        coefficients, intercepts = features.unpack(solution.parameters)
+    def _store(self, classes: Any, point: Any, solution: Solution) -> None:
+        coefficients, intercepts = point.objective.features.unpack(point.parameters)
         self.classes_ = classes
         self.coef_ = np.ascontiguousarray(coefficients)
         self.intercept_ = intercepts.copy()
         self.n_iter_ = solution.n_iter
         self.trace_ = solution.trace
         self.status_ = solution.status
-        self._point = solution.point
+        self._point = point
         if not solution.status.ok and solution.status is not Status.PRECISION:
             warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)
 

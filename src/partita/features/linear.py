@@ -273,6 +273,16 @@ def _mirrored(parts: FloatArray) -> FloatArray:
     return total
 
 
+def row_space(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``(L, Q)`` with ``X = L Q'`` and orthonormal columns in Q, for X with fewer rows than columns.
+
+    Weights outside the row space change no potential and only add to a penalty that is the same for all columns, so
+    fitting on L and multiplying by Q' gives the same optimum with as many columns as there are examples.
+    """
+    Q, R = np.linalg.qr(X.T)
+    return np.ascontiguousarray(R.T), Q
+
+
 def linear_map(X: Any, n_outputs: int, intercept: bool, workers: Workers | None = None) -> DenseLinear | SparseLinear:
     """The map for X as given: dense arrays or CSR matrices (other sparse formats are converted)."""
     if not sp.issparse(X):

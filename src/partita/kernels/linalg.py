@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
+from ._jit import kernel
+
 Vector = NDArray[np.float64]
 
 
@@ -43,6 +45,21 @@ class CholeskyFactor:
         return np.asarray(solution)
 
 
+@kernel
+def _advance(alpha, p, Ap, x, r):  # type: ignore[no-untyped-def]
+    """x += alpha p, r -= alpha Ap in one pass."""
+    for i in range(len(x)):
+        x[i] += alpha * p[i]
+        r[i] -= alpha * Ap[i]
+
+
+@kernel
+def _redirect(ratio, z, p):  # type: ignore[no-untyped-def]
+    """p = z + ratio p in one pass."""
+    for i in range(len(p)):
+        p[i] = z[i] + ratio * p[i]
+
+
 def conjugate_gradient(
     matvec: Callable[[Vector], Vector],
     b: Vector,
@@ -67,11 +84,8 @@ def conjugate_gradient(
         curvature = float(p @ Ap)
         if not curvature > 0.0:
             return (p if iteration == 0 else x), iteration + 1
-        alpha = rz / curvature
-        x += alpha * p
-        r -= alpha * Ap
+        _advance(rz / curvature, p, Ap, x, r)
         z = precondition(r)
         rz, previous = float(r @ z), rz
-        p *= rz / previous
-        p += z
+        _redirect(rz / previous, z, p)
     return x, max_iter

