@@ -11,15 +11,14 @@ from ..core.results import FloatArray
 from ..core.validation import check_real
 
 
-def _two_point_curvature(p: FloatArray) -> FloatArray:
-    """B(p) = tanh(|r|/2) / (2|r|) at r = logit(p); 0 at p in {0, 1}."""
+def _two_point_curvature(above: FloatArray, below: FloatArray) -> FloatArray:
+    """B = tanh(|r|/2) / (2|r|) at r = log(above / below); 0 if one of them is."""
     with np.errstate(divide="ignore"):
-        r = np.abs(np.log(p) - np.log1p(-p))
+        r = np.minimum(np.abs(np.log(above) - np.log(below)), 1e300)
     small = r < 1e-2
+    square = np.where(small, r, 0.0) ** 2
     safe = np.where(small, 1.0, r)
-    with np.errstate(invalid="ignore"):
-        large = np.where(np.isinf(safe), 0.0, np.tanh(0.5 * safe) / (2.0 * safe))
-    return np.where(small, 0.25 - r**2 / 48.0 + r**4 / 480.0, large)
+    return np.where(small, 0.25 - square / 48.0 + square**2 / 480.0, np.tanh(0.5 * safe) / (2.0 * safe))
 
 
 def range_certificate(probabilities: ArrayLike, values: ArrayLike) -> FloatArray:
@@ -39,9 +38,12 @@ def range_certificate(probabilities: ArrayLike, values: ArrayLike) -> FloatArray
     lo = np.where(live, v, np.inf).min(1)
     hi = np.where(live, v, -np.inf).max(1)
     spread = hi - lo
-    mean = np.where(live, p * v, 0.0).sum(1)
-    share = np.clip((mean - lo) / np.where(spread > 0.0, spread, 1.0), 0.0, 1.0)
-    return np.asarray(np.where(spread > 0.0, spread**2 * _two_point_curvature(share), 0.0))
+    # Both distances are sums of positive terms: exact even when nearly all mass is at one end.
+    above = np.where(live, p * (v - lo[:, None]), 0.0).sum(1)
+    below = np.where(live, p * (hi[:, None] - v), 0.0).sum(1)
+    varies = (above > 0.0) & (below > 0.0)
+    curvature = _two_point_curvature(np.where(varies, above, 1.0), np.where(varies, below, 1.0))
+    return np.asarray(np.where(varies, spread**2 * curvature, 0.0))
 
 
 def self_concordant_certificate(probabilities: ArrayLike, values: ArrayLike, step: float) -> FloatArray:

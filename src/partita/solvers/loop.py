@@ -135,8 +135,8 @@ def _run(
                     status = Status.DIVERGED
                 else:
                     point = following
-                    norm, stop = recorder.add(point)
                     best = point if point.value <= best.value else best
+                    norm, stop = recorder.add(point)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     if status is Status.CONVERGED:

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import partita
+from partita import Majorize, ModelFileError, Newton, SoftmaxRegression
+from partita.io import read_model, write_model
+
+
+@pytest.fixture
+def fitted():
+    X, y = load_iris(return_X_y=True)
+    return SoftmaxRegression(l2=0.5, solver=Majorize("descending", "anderson"), tol=1e-5).fit(X, y), X
+
+
+def test_round_trip(fitted, tmp_path):
+    model, X = fitted
+    path = tmp_path / "model.partita"
+    model.save(path)
+    copy = partita.load(path)
+    assert type(copy) is SoftmaxRegression
+    assert copy.get_params() == model.get_params()
+    assert np.array_equal(copy.predict_proba(X), model.predict_proba(X))
+    for name in ("coef_", "intercept_", "classes_"):
+        assert getattr(copy, name).dtype == getattr(model, name).dtype
+        assert np.array_equal(getattr(copy, name), getattr(model, name))
+    assert copy.status_ is model.status_
+    assert copy.n_iter_ == model.n_iter_
+    assert np.array_equal(copy.trace_.objective, model.trace_.objective)
+    assert copy.n_features_in_ == 4
+    assert SoftmaxRegression.load(path).l2 == 0.5
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["a", "b", "c"], dtype=object),
+        np.array(["x", "yy", "ü"]),
+        np.array([3, 1, 2], dtype=np.int8),
+        np.array([0.5, 1.0, 2.0]),
+    ],
+)
+def test_labels_of_any_plain_kind(labels, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    labels = labels if labels.dtype.kind != "f" else labels.astype(str)
+    model = SoftmaxRegression().fit(X, labels[y])
+    model.save(tmp_path / "m")
+    assert np.array_equal(partita.load(tmp_path / "m").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prior": np.array([1.0, 2.0, 3.0])},
+        {"prior": [1, 2, 3]},
+        {"class_weight": {0: 2.0, 1: 1.0}},
+        {"class_weight": "balanced"},
+        {"solver": Newton("cg", max_cg=7)},
+        {"solver": "lbfgs", "n_jobs": 1, "verbose": np.int64(0), "l2": np.float32(0.5)},
+    ],
+)
+def test_parameters_of_any_kind(options, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = SoftmaxRegression(**options).fit(X, y)
+    partita.save(model, tmp_path / "m")
+    copy = partita.load(tmp_path / "m")
+    assert np.array_equal(copy.fit(X, y).coef_, model.coef_)
+
+
+def test_unfitted_models_are_saved_too(tmp_path):
+    SoftmaxRegression(l2=3.0).save(tmp_path / "m")
+    assert partita.load(tmp_path / "m").l2 == 3.0
+
+
+def test_what_cannot_be_stored_is_refused_and_the_old_file_stays(fitted, tmp_path):
+    model, _ = fitted
+    path = tmp_path / "m"
+    model.save(path)
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match="random_state"):
+        model.set_params(random_state=np.random.default_rng(0)).save(path)
+    with pytest.raises(TypeError, match="only Partita estimators"):
+        partita.save(object(), path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("where", ["fsync", "replace"])
+def test_interrupted_save_keeps_the_old_file(fitted, tmp_path, monkeypatch, where):
+    model, _ = fitted
+    path = tmp_path / "m"
+    model.save(path)
+    before = path.read_bytes()
+
+    def fail(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, where, fail)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def rewrite(path, header=None, **members):
+    """A copy of a model file with another header or further members."""
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    if header is not None:
+        content["header.json"] = json.dumps(json.loads(content["header.json"]) | header).encode()
+    content |= members
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def test_unknown_versions_and_kinds_are_named(fitted, tmp_path):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    rewrite(path, {"version": 99})
+    with pytest.raises(ModelFileError, match="format version 99; this Partita reads version 1"):
+        partita.load(path)
+    fitted[0].save(path)
+    rewrite(path, {"kind": "TimeMachine"})
+    with pytest.raises(ModelFileError, match="unknown estimator 'TimeMachine'"):
+        partita.load(path)
+    fitted[0].save(path)
+    rewrite(path, {"values": {}})
+    with pytest.raises(ModelFileError, match="damaged"):
+        partita.load(path)
+
+
+def test_damaged_files_are_named(fitted, tmp_path):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    content = path.read_bytes()
+    for broken in (b"", b"not a zip", content[: len(content) // 2], content[:100] + b"\0" * 50 + content[150:]):
+        path.write_bytes(broken)
+        with pytest.raises(ModelFileError):
+            partita.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    with pytest.raises(ModelFileError, match="not a Partita model file"):
+        partita.load(path)
+    with pytest.raises(FileNotFoundError):
+        partita.load(tmp_path / "nowhere")
+
+
+def test_loading_executes_nothing(fitted, tmp_path):
+    """An array that hides a pickle is refused, not run."""
+    import io
+
+    path = tmp_path / "m"
+    fitted[0].save(path)
+
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "boom"),)
+
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
+    rewrite(path, None, **{"coef_.npy": buffer.getvalue()})
+    with pytest.raises(ModelFileError):
+        partita.load(path)
+    assert not (tmp_path / "boom").exists()
+
+
+def test_load_of_another_class_is_refused(tmp_path):
+    write_model(tmp_path / "m", "SoftmaxRegression", {"parameters": {}, "fitted": {}}, {}, "0")
+    kind, values, arrays = read_model(tmp_path / "m")
+    assert (kind, values, arrays) == ("SoftmaxRegression", {"parameters": {}, "fitted": {}}, {})
+    assert isinstance(partita.load(tmp_path / "m"), SoftmaxRegression)
