@@ -28,6 +28,8 @@ test: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/reference_se.py
+	$(BIN)/python benchmarks/agreement.py
+	$(BIN)/python benchmarks/bound_search.py
 	$(BIN)/python benchmarks/table3.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2

@@ -162,7 +162,9 @@ def test_penalties_that_differ_between_labels(rng):
     point = objective.at(rng.standard_normal(objective.size))
     model = point.model("descending")
     np.testing.assert_allclose(model.matvec(model.solve(point.gradient)), point.gradient, atol=1e-9)
-    assert minimize(objective, tol=1e-9).status is Status.CONVERGED
+    solution = minimize(objective, tol=1e-9)
+    assert solution.status is Status.CONVERGED
+    assert np.abs(objective.at(solution.parameters).gradient).max() <= 1e-9 * objective.scale
 
 
 def test_conditional_logit_with_arbitrary_features(rng):

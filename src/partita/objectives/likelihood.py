@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..bounds import BOUNDS, KINDS, PotentialCurvature, Quadratic, potential_curvature
+from ..bounds import BOUNDS, KINDS, GaugeFactor, PotentialCurvature, Quadratic, potential_curvature
 from ..bounds.potential import RankOneCurvature, ScalarCurvature
 from ..core.parallel import Workers
 from ..core.protocols import Capability
@@ -28,6 +28,9 @@ FACTOR_COST = 50.0
 COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
+
+ALL = frozenset(Capability)
+WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
 
 
 class Likelihood:
@@ -68,20 +71,24 @@ class Likelihood:
         self.weights = check_weights("weights", weights, features.n_examples)
         self.size = features.size
         self.scale = float(self.weights.sum())
-        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
+        self.penalty = np.asarray(penalty, dtype=np.float64)
+        if self.penalty.shape != (self.size,):
+            self.penalty = np.broadcast_to(self.penalty, (self.size,))
         self.sampled: dict[str, Any] = {}
         if isinstance(structure, Binary):
             self.offset: float | FloatArray = structure.log_odds_prior
+            self._has_offset = structure.log_odds_prior != 0.0
             counts: Any = 2
         else:
             self.offset = structure.log_prior
+            self._has_offset = bool(structure.log_prior.any())
             counts = structure.n_labels or np.diff(structure.offsets(features.n_examples))
-        if self.y.shape != (features.n_examples,) or np.any(self.y < 0) or np.any(self.y >= counts):
+        if self.y.shape != (features.n_examples,) or self.y.min() < 0 or (self.y >= counts).any():
             raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
         self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
-        small = isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO
-        self.capabilities = frozenset(c for c in Capability if small or c is not Capability.NEWTON_TRIAL)
-        self._has_offset = bool(np.any(np.asarray(self.offset) != 0.0))
+        self.capabilities = WITHOUT_TRIAL
+        if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO:
+            self.capabilities = ALL if GaugeFactor.applies(features, self.penalty) else WITHOUT_TRIAL
 
     @property
     def dense_cost(self) -> float:
