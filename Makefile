@@ -19,10 +19,15 @@ $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-demo: $(VENV)/.test
+# numba's cache does not see changes in kernels that another file's kernel calls: drop it when any of them changes.
+$(VENV)/.kernels: $(wildcard src/partita/kernels/*.py) $(VENV)/.test
+	rm -f src/partita/kernels/__pycache__/*.nb[ic]
+	touch $@
+
+demo: $(VENV)/.kernels
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.test
+test: $(VENV)/.kernels
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/.bench

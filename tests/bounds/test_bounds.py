@@ -141,6 +141,14 @@ def test_huge_scores_stay_finite_and_valid(kind, scale_of_scores, rng):
         assert np.all(change <= bound + 1e-9)
 
 
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_labels_whose_probability_underflows_still_count(kind):
+    """exp(-800) is zero, but a step of 1600 makes that label the only one."""
+    u, v = np.array([[0.0, -800.0, -800.0]]), np.array([[0.0, 1600.0, 0.0]])
+    S = potential_curvature(Categorical(3), u, np.ones(1), kind)
+    assert 0.5 * np.vdot(v, S.product(v)) >= 800.0 * (1 - 1e-9)
+
+
 @pytest.mark.parametrize("ordering", ["descending", "given", "ascending"])
 def test_algorithm_one_is_the_potential_form(ordering, rng):
     """Sigma of arbitrary features is F' S F, mu is the mean feature, log Z is exact: with priors and ragged sets."""
@@ -176,8 +184,14 @@ def test_partition_bound_solves_and_names_bad_input(rng):
     bound = partition_bound(rng.standard_normal((6, 3)), np.zeros(3))
     v = rng.standard_normal(3)
     np.testing.assert_allclose(bound.solve(bound.matvec(v)), v, atol=1e-8)
-    with pytest.raises(ValueError, match=r"theta must have shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"theta must be finite with shape \(3,\)"):
         partition_bound(np.zeros((2, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match=r"weights must have shape \(2,\)"):
+        partition_bound(np.zeros((2, 2, 3)), np.zeros(3), weights=[1.0])
+    with pytest.raises(ValueError, match="prior must be finite"):
+        partition_bound(np.zeros((2, 3)), np.zeros(3), prior=[np.inf, 1.0])
+    with pytest.raises(ValueError, match="n_labels must be an integer >= 2"):
+        iteration_limit(1, 1.0, 1.0, 0.1)
     with pytest.raises(ValueError, match="ordering must be one of"):
         partition_bound(np.zeros((2, 3)), np.zeros(3), ordering="random")
 

@@ -189,6 +189,8 @@ BAD = [
     ({"solver": "sgd"}, lambda X, y: (X, y), "solver must be one of 'auto', 'newton', 'lbfgs'"),
     ({"solver": Newton}, lambda X, y: (X, y), r"such as Newton\(\)"),
     ({"n_jobs": 0}, lambda X, y: (X, y), "n_jobs must be None or a non-zero integer"),
+    ({"class_weight": {0: -1.0}}, lambda X, y: (X, y), "class_weight times sample_weight must be finite and non-negative"),
+    ({"fit_intercept": "no"}, lambda X, y: (X, y), "fit_intercept must be True or False, got 'no'"),
     ({"class_weight": "even"}, lambda X, y: (X, y), "class_weight"),
 ]
 
@@ -218,6 +220,48 @@ def test_iteration_limit_warns_with_the_cure():
         model = SoftmaxRegression(solver="steepest", max_iter=3).fit(X, y)
     assert model.status_ is Status.MAX_ITER
     assert model.n_iter_ == 3
+
+
+def test_stopping_short_of_the_optimum_warns():
+    """Far from the optimum 'no step helps' is not a success."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)) * 1e160, np.arange(60) % 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.warns(ConvergenceWarning, match="rescale the features"):
+            SoftmaxRegression(solver="lbfgs").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_extreme_but_possible_scales():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = (X @ rng.standard_normal((3, 3)) + rng.gumbel(size=(200, 3))).argmax(1)
+    plain = SoftmaxRegression(l2=0.0, tol=1e-9).fit(X, y).predict_proba(X)
+    for factor in (1e-100, 1e-6, 1e6, 1e18):
+        scaled = SoftmaxRegression(l2=0.0, tol=1e-9 * factor).fit(X * factor, y).predict_proba(X * factor)
+        np.testing.assert_allclose(scaled, plain, atol=1e-5)
+
+
+def test_parameters_changed_after_fit_do_not_change_the_fit():
+    X, y = data("iris")
+    model = SoftmaxRegression(prior=[1.0, 2.0, 3.0]).fit(X, y)
+    before = model.predict_proba(X)
+    model.set_params(prior=None, fit_intercept=False)
+    assert np.array_equal(model.predict_proba(X), before)
+    assert len(model.summary().names) == 3 * 5
+
+
+def test_many_classes_need_little_memory():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    X, y = sp.random(3000, 1500, 0.01, format="csr", random_state=0), np.arange(3000) % 200
+    tracemalloc.start()
+    SoftmaxRegression(max_iter=3, tol=1e-2).fit(X, rng.permutation(y))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * 3000 * 200 * 8
 
 
 def test_interrupt_keeps_the_best_iterate(monkeypatch):

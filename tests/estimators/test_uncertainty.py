@@ -95,6 +95,7 @@ def test_summary_is_a_table_with_names():
     ("change", "options", "message"),
     [
         ("separated", {"l2": 0.0}, "separated|singular"),
+        ("partly separated", {"l2": 0.0}, "separated"),
         ("collinear", {"l2": 0.0}, "collinear"),
         (None, {"method": "bootstrap"}, "method must be one of"),
         (None, {"reference": 7}, "reference must be one of the classes"),
@@ -105,6 +106,8 @@ def test_refusals_say_why(change, options, message):
     X, y = ternary()
     if change == "separated":
         X = np.column_stack([X, 5.0 * y])
+    if change == "partly separated":
+        X = np.column_stack([X, (y == 2) & (X[:, 0] > 0)])
     if change == "collinear":
         X = np.column_stack([X, X[:, 0]])
     l2 = options.pop("l2", 1.0)

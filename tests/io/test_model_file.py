@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zipfile
@@ -62,6 +63,7 @@ def test_labels_of_any_plain_kind(labels, tmp_path):
         {"class_weight": {0: 2.0, 1: 1.0}},
         {"class_weight": "balanced"},
         {"solver": Newton("cg", max_cg=7)},
+        {"fit_intercept": np.True_},
         {"solver": "lbfgs", "n_jobs": 1, "verbose": np.int64(0), "l2": np.float32(0.5)},
     ],
 )
@@ -149,6 +151,16 @@ def test_damaged_files_are_named(fitted, tmp_path):
         partita.load(path)
     with pytest.raises(FileNotFoundError):
         partita.load(tmp_path / "nowhere")
+
+
+def test_any_flipped_byte_is_a_model_file_error_or_harmless(fitted, tmp_path):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    content = path.read_bytes()
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        with contextlib.suppress(ModelFileError):
+            partita.load(path)
 
 
 def test_loading_executes_nothing(fitted, tmp_path):

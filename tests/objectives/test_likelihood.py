@@ -167,6 +167,30 @@ def test_penalties_that_differ_between_labels(rng):
     assert np.abs(objective.at(solution.parameters).gradient).max() <= 1e-9 * objective.scale
 
 
+def test_maps_and_structures_must_fit(rng):
+    X, y = rng.standard_normal((10, 2)), np.zeros(10, int)
+    for features, structure in (
+        (linear_map(X, 3, True), Categorical(50)),
+        (linear_map(X, 2, True), Binary()),
+        (LabelFeatures(np.zeros((10, 3, 2))), Categorical(4)),
+    ):
+        with pytest.raises(ValueError, match="the feature map gives"):
+            Likelihood(features, structure, y)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_nothing_moves_along_the_gauge(kind, rng):
+    """The mean over labels of gradients and products is exactly the penalty's: rounding noise is not divided by l2."""
+    X = sp.random(500, 30, 0.5, format="csr", random_state=0) * 1e4
+    objective = softmax_objective(X.toarray() if kind == "dense" else X, rng.integers(0, 5, 500), l2=1e-9)
+    point = objective.at(1e-4 * rng.standard_normal(objective.size))
+    columns = objective.features.columns()
+    v = rng.standard_normal(objective.size)
+    for flat, source in ((point.gradient, point.parameters), (point.hessian_product()(v), v)):
+        expected = (objective.penalty * source)[columns].mean(0)
+        np.testing.assert_allclose(flat[columns].mean(0), expected, atol=1e-16 * np.abs(flat).max())
+
+
 def test_conditional_logit_with_arbitrary_features(rng):
     """Label features with ragged sets fit by every route to the same optimum."""
     *_, (_, objective, plain) = problems(rng)
@@ -181,7 +205,9 @@ def test_conditional_logit_with_arbitrary_features(rng):
     [
         ({"y": np.full(10, 3)}, "each in its label set"),
         ({"y": np.zeros(9, int)}, r"one label per example \(10\)"),
+        ({"y": np.full(10, 0.5)}, "y must hold integers"),
         ({"weights": -np.ones(10)}, "non-negative"),
+        ({"penalty": -1.0}, "penalty must be finite and non-negative"),
     ],
 )
 def test_bad_input_is_named(change, message, rng):

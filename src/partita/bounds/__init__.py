@@ -1,8 +1,9 @@
 """Quadratic majorizers of log Z."""
 
+from ..core.protocols import BOUNDS
 from .certificates import iteration_limit, range_certificate, self_concordant_certificate
 from .dense import GaugeFactor, PartitionBound, Quadratic, partition_bound
-from .potential import BOUNDS, KINDS, PotentialCurvature, potential_curvature
+from .potential import KINDS, PotentialCurvature, potential_curvature
 
 __all__ = [
     "BOUNDS",

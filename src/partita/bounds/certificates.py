@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.results import FloatArray
-from ..core.validation import check_real
+from ..core.validation import check_count, check_real
 
 
 def _two_point_curvature(above: FloatArray, below: FloatArray) -> FloatArray:
@@ -76,6 +76,8 @@ def iteration_limit(n_labels: int, radius: float, l2_per_example: float, epsilon
     N = ceil(log(1/eps) / log(1 + lambda/omega)), omega = 2 r^2 sum_{i=1}^{n-1} a_i, a_1 = 1/2, a_i = (i-1)/((i+1) ln i).
     The paper's proof holds on average over orderings; in descending order it holds always.
     """
+    check_count("n_labels", n_labels, minimum=2)
+    check_real("radius", radius, minimum=0.0, strict=True)
     check_real("l2_per_example", l2_per_example, minimum=0.0, strict=True)
     check_real("epsilon", epsilon, minimum=0.0, strict=True)
     terms = [0.5] + [(i - 1) / ((i + 1) * math.log(i)) for i in range(2, n_labels)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.results import FloatArray
-from ..core.validation import check_choice
+from ..core.validation import check_choice, check_weights
 from ..features import DenseLinear, LabelFeatures, LinearMap
 from ..kernels import curvature as kernels
 from ..kernels.linalg import CholeskyFactor, conjugate_gradient
@@ -23,10 +23,13 @@ SOLVE_TOLERANCE = 1e-4
 def curvature_matrix(features: LinearMap | LabelFeatures, potential: PotentialCurvature) -> FloatArray:
     """A' S A as a matrix."""
     if isinstance(features, LabelFeatures):
-        F = features.F
-        SF = np.column_stack([potential.product(np.ascontiguousarray(column)) for column in F.T])
-        return np.asarray(F.T @ SF)
+        return np.asarray(features.F.T @ _curved_rows(features, potential))
     return features.curvature_matrix(potential.pairs())
+
+
+def _curved_rows(features: LabelFeatures, potential: PotentialCurvature) -> FloatArray:
+    """S F: every column of the features times the curvature."""
+    return np.column_stack([potential.product(np.ascontiguousarray(column)) for column in features.F.T])
 
 
 @dataclass
@@ -58,6 +61,8 @@ class Quadratic:
             product = self.features.curvature_product(self.potential.D, self.potential.top, vector)
         else:
             product = self.features.adjoint(self.potential.product(self.features.forward(vector)))
+        if isinstance(self.features, LinearMap):
+            self.features.remove_mean(product)
         return product + self.penalty * vector
 
     def matrix(self) -> FloatArray:
@@ -69,16 +74,11 @@ class Quadratic:
 
     def trace(self) -> float:
         """tr C, without the matrix."""
-        diagonal = self.potential.diagonal()
         if isinstance(self.features, LabelFeatures):
-            return float(np.einsum("ij,ij->", self.features.F, self._rows_product())) + float(self.penalty.sum())
-        shaped = diagonal.reshape(self.features.n_examples, -1)
-        return float(self.features.squared(shaped).sum() + self.penalty.sum())
-
-    def _rows_product(self) -> FloatArray:
-        assert isinstance(self.features, LabelFeatures)
-        columns = [self.potential.product(np.ascontiguousarray(column)) for column in self.features.F.T]
-        return np.column_stack(columns)
+            rows = _curved_rows(self.features, self.potential)
+            return float(np.vdot(self.features.F, rows) + self.penalty.sum())
+        diagonal = self.potential.diagonal().reshape(self.features.n_examples, -1)
+        return float(self.features.squared(diagonal).sum() + self.penalty.sum())
 
     def factor(self) -> CholeskyFactor | GaugeFactor:
         """A factor of C (kept)."""
@@ -210,19 +210,19 @@ def partition_bound(
     F = np.asarray(features, dtype=np.float64)
     labels = LabelFeatures(F[None] if F.ndim == 2 and counts is None else F, counts)
     center = np.ascontiguousarray(theta, dtype=np.float64)
-    if center.shape != (labels.size,):
-        raise ValueError(f"theta must have shape ({labels.size},), as many as features; got {center.shape}")
+    if center.shape != (labels.size,) or not np.isfinite(center).all():
+        raise ValueError(f"theta must be finite with shape ({labels.size},), as many as features; got {center.shape}")
     code = _SEQUENTIAL[check_choice("ordering", ordering, tuple(_SEQUENTIAL))]
     u = labels.forward(center)
     if prior is not None:
         h = np.asarray(prior, dtype=np.float64)
         h = np.tile(h, labels.n_examples) if counts is None and h.size != u.size else h.ravel()
-        if h.shape != u.shape or not np.all(h >= 0.0):
-            raise ValueError("prior must be non-negative with one weight per label")
+        if h.shape != u.shape or not np.all(np.isfinite(h)) or h.min() < 0.0:
+            raise ValueError("prior must be finite and non-negative with one weight per label")
         with np.errstate(divide="ignore"):
             u = u + np.log(h)
     offsets = np.concatenate(([0], np.cumsum(labels.counts)))
-    w = np.ones(labels.n_examples) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    w = check_weights("weights", weights, labels.n_examples)
     mean, sigma = np.zeros(labels.size), np.zeros((labels.size, labels.size))
     log_z = kernels.algorithm_one(labels.F, u, offsets, w, code, 0, labels.n_examples, mean, sigma)
     return PartitionBound(center, float(log_z), mean, sigma)

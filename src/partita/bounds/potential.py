@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.parallel import Workers
+from ..core.protocols import BOUNDS
 from ..core.results import FloatArray
 from ..core.validation import check_choice
 from ..kernels import categorical, curvature
@@ -33,8 +34,7 @@ _SEQUENTIAL = {
     "given": curvature.GIVEN,
     "ascending": curvature.ASCENDING,
 }
-KINDS = (*_RANK_ONE, *_SEQUENTIAL)
-BOUNDS = tuple(kind for kind in KINDS if kind != "hessian")
+KINDS = ("hessian", *BOUNDS)
 #: The conjectured factor of the symmetric bound; two labels need none.
 SYMMETRIC_FACTOR = 10.0 / 9.0
 
@@ -122,6 +122,14 @@ class RankOneCurvature(PotentialCurvature):
     def take(self, rows: Any, factor: float) -> RankOneCurvature:
         D = factor * self.D[rows]
         return RankOneCurvature(D, self.top[rows], np.arange(len(D) + 1, dtype=np.int64) * D.shape[1], self.workers)
+
+    def diagonal(self) -> FloatArray:
+        if self.D.ndim == 1:
+            return super().diagonal()
+        out = np.empty_like(self.D)
+        ranges = self._ranges(3.0 * out.size)
+        self.workers.run(curvature.rank_one_diagonal, [(self.D, self.top, lo, hi, out) for lo, hi in ranges])
+        return out.ravel()
 
     def pairs(self) -> FloatArray:
         n = self.D.shape[1]

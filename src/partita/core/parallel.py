@@ -33,7 +33,7 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 def thread_count(n_jobs: int | None) -> int:
     """None means all cores (or what NUMBA_NUM_THREADS allows), -1 the same, -2 all but one, k means k."""
-    available = int(numba.get_num_threads())
+    available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if n_jobs is None:
         return available
     if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:

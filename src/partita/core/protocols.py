@@ -25,6 +25,10 @@ class Capability(Enum):
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
 
 
+#: Names of the quadratic upper bounds that `point.model` may offer (`partita.bounds.potential` describes them).
+BOUNDS = ("bohning", "symmetric", "symmetric_proved", "descending", "given", "ascending")
+
+
 class QuadraticModel(Protocol):
     """A quadratic ``value + g'(x - center) + (x - center)' C (x - center) / 2`` that touches the objective at `center`."""
 

@@ -18,8 +18,8 @@ class Status(Enum):
     EXACT = "exact: the answer was computed in closed form"
     CONVERGED = "converged: the gradient is below the tolerance"
     PRECISION = (
-        "stopped at machine precision: no step lowers the objective any more; the gradient is above the tolerance, "
-        "so tol asks for more than double precision can give here (raise tol, or rescale the features)"
+        "stopped where no step of the solver lowers the objective: close to the optimum, that is the limit of double "
+        "precision (raise tol); with a gradient far above tol, rescale the features or choose another solver"
     )
     MAX_ITER = "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features"
     TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"

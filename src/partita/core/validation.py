@@ -26,6 +26,13 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool, or raise a ValueError that names it."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`, or raise a ValueError that lists them."""
     if not isinstance(value, str) or value not in choices:

@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         estimator = _ESTIMATORS[kind](**parameters)
         for key, value in values["fitted"].items():
             setattr(estimator, key, _decode_fitted(value, arrays))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
     return estimator
 
@@ -74,6 +74,8 @@ def _encode(name: str, value: Any) -> Any:
     """A constructor parameter as JSON."""
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.errors import ConvergenceWarning
 from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
-from ..core.validation import check_choice, check_count, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map, row_space
 from ..objectives import Likelihood
 from ..objectives.covariance import covariance
@@ -27,6 +27,8 @@ from ..structures import Binary, Categorical
 from .data import training_data
 from .persistence import SavedModel
 
+#: Multiple of tol above which stopping for want of a descending step deserves a warning.
+FAR = 100.0
 #: Columns per example from which dense data are first rotated into their row space.
 WIDE = 1.5
 
@@ -86,7 +88,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         ``"auto"``, ``"newton"``, ``"lbfgs"``, ``"majorize"``, ``"cg"``, ``"steepest"``, or an object such as
         ``Majorize(bound="descending", acceleration=None)``.
     prior : array of shape (n_classes,), optional
-        The base measure h(y), in the order of the sorted classes; zero forbids a class.
+        The base measure h(y) > 0, in the order of the sorted classes.
     class_weight : dict, "balanced" or None
         Weights of the classes, multiplied into the sample weights.
     max_iter : int
@@ -104,6 +106,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
+    log_prior_ : array of shape (n_classes,)
+        log h(y), zeros without a prior.
     coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
     intercept_ : array of shape (n_classes,) or (1,)
     classes_ : array of shape (n_classes,)
@@ -181,7 +185,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
             raise ValueError(f"y has one class only, {classes[0]!r}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(codes))
         if self.class_weight is not None:
-            weights = weights * compute_class_weight(self.class_weight, classes=classes, y=y)[codes]
+            factors = compute_class_weight(self.class_weight, classes=classes, y=y)
+            weights = check_weights("class_weight times sample_weight", weights * factors[codes], len(codes))
         self._check_prior(classes, codes)
         Q = None
         full = X
@@ -213,6 +218,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)
+        for name in ("fit_intercept", "penalize_intercept", "warm_start"):
+            check_flag(name, getattr(self, name))
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
@@ -239,13 +246,15 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
     def _store(self, classes: Any, point: Any, solution: Solution) -> None:
         coefficients, intercepts = point.objective.features.unpack(point.parameters)
         self.classes_ = classes
+        self.log_prior_ = Categorical(len(classes), self.prior).log_prior
         self.coef_ = np.ascontiguousarray(coefficients)
         self.intercept_ = intercepts.copy()
         self.n_iter_ = solution.n_iter
         self.trace_ = solution.trace
         self.status_ = solution.status
         self._point = point
-        if not solution.status.ok and solution.status is not Status.PRECISION:
+        short = solution.trace.gradient_norm[-1] > FAR * self.tol
+        if short if solution.status is Status.PRECISION else not solution.status.ok:
             warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -254,8 +263,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True)
         scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
         if len(self.classes_) == 2:
-            return np.asarray(scores[:, 0] + Binary(self.prior).log_odds_prior)
-        return np.asarray(scores + Categorical(len(self.classes_), self.prior).log_prior)
+            return np.asarray(scores[:, 0] + (self.log_prior_[1] - self.log_prior_[0]))
+        return np.asarray(scores + self.log_prior_)
 
     def predict(self, X: Any) -> Any:
         """The most probable class."""
@@ -278,7 +287,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         return self.predict_proba(X)
 
     def standard_errors(self, method: str = "information", reference: Any = None) -> FloatArray:
-        """Standard errors of the estimates.
+        """Standard errors of the estimates, from the training data (which are kept by reference, not copied).
 
         Parameters
         ----------
@@ -323,7 +332,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         if not 0.0 < check_real("level", level) < 1.0:
             raise ValueError(f"level must be in (0, 1), got {level!r}")
         errors = self.standard_errors(method, reference)
-        estimates = np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
+        intercept = errors.shape[1] > self.coef_.shape[1]
+        estimates = np.column_stack([self.coef_, self.intercept_]) if intercept else self.coef_
         labels = list(self.classes_[1:]) if len(self.classes_) == 2 else list(self.classes_)
         if reference is not None:
             r = self._reference_row(reference)
@@ -331,7 +341,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
             errors = np.delete(errors, r, axis=0)
             labels.pop(r)
         columns = [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])]
-        columns += ["intercept"] if self.fit_intercept else []
+        columns += ["intercept"] if intercept else []
         with np.errstate(divide="ignore", invalid="ignore"):
             z = estimates / errors
         half = ndtri(0.5 + 0.5 * level) * errors

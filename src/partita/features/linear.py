@@ -16,6 +16,8 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..kernels import dense, sparse
 
+#: Largest entries of X for which sums of squares stay in the range of float32.
+SINGLE_RANGE = (1e-12, 1e12)
 #: Bytes of X that one block of the fused product may take: half a core's second-level cache.
 BLOCK_BYTES = 200_000
 
@@ -65,6 +67,14 @@ class LinearMap:
         """sum_i w_i x_i x_i', with a last row and column for the intercept if there is one."""
         raise NotImplementedError
 
+    def remove_mean(self, flat: FloatArray) -> None:
+        """Subtract each column's mean over the outputs, in place, if there are several.
+
+        Residuals and curvatures have none along "the same weight in every label". What rounding leaves there would be
+        divided by the penalty in a solve: noise of 1e-16 against a penalty of 1e-12.
+        """
+        raise NotImplementedError
+
     def product_cost(self) -> tuple[float, float]:
         """Operations of one curvature product, and of one Gram matrix."""
         raise NotImplementedError
@@ -104,7 +114,8 @@ class DenseLinear(LinearMap):
     """Dense X, C-contiguous, float64 or float32."""
 
     def __init__(self, X: Any, n_outputs: int, intercept: bool, workers: Workers | None = None) -> None:
-        self.X = np.ascontiguousarray(X)
+        X = np.asarray(X)
+        self.X: Any = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         super().__init__(self.X.shape, n_outputs, intercept, workers or Workers(1))
         self.dtype = self.X.dtype
         self._single: DenseLinear | None = None
@@ -118,10 +129,20 @@ class DenseLinear(LinearMap):
         return np.concatenate(parts)
 
     def single(self) -> DenseLinear:
-        """The same map in float32: half the memory traffic, for products that need no more."""
+        """The same map in float32, for products that need no more: half the memory traffic. Itself if X does not fit."""
         if self._single is None:
+            largest = max(float(self.X.max()), -float(self.X.min()))
+            if not SINGLE_RANGE[0] < largest < SINGLE_RANGE[1]:
+                return self
             self._single = DenseLinear(self.X.astype(np.float32), self.n_outputs, self.intercept, self.workers)
         return self._single
+
+    def remove_mean(self, flat: FloatArray) -> None:
+        if self.n_outputs > 1:
+            coefficients, intercepts = self.unpack(flat)
+            coefficients -= coefficients.mean(0)
+            if self.intercept:
+                intercepts -= intercepts.mean()
 
     def _ranges(self) -> list[tuple[int, int]]:
         return self.workers.ranges(self.n_examples, float(self.n_examples) * self.n_columns * self.n_outputs)
@@ -208,6 +229,10 @@ class SparseLinear(LinearMap):
     def pack(self, coefficients: Any, intercepts: Any) -> FloatArray:
         parts = [np.ravel(np.asarray(coefficients).T)] + ([np.ravel(intercepts)] if self.intercept else [])
         return np.concatenate(parts)
+
+    def remove_mean(self, flat: FloatArray) -> None:
+        if self.n_outputs > 1:
+            sparse.remove_row_means(flat.reshape(-1, self.n_outputs))  # intercepts are the last row
 
     def _balanced(self, indptr: Any) -> list[tuple[int, int]]:
         """Ranges with about equal numbers of non-zeros."""

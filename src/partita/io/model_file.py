@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
+import secrets
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,25 +42,18 @@ def write_model(
     header = {"format": FORMAT, "version": VERSION, "kind": kind, "library": library, "values": dict(values)}
     members = {HEADER: json.dumps(header, indent=1, allow_nan=True).encode()}
     members.update({f"{name}.npy": _array_bytes(name, array) for name, array in arrays.items()})
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
                 for name, content in members.items():
                     archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
@@ -75,6 +69,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
                     f"{os.fspath(path)} has format version {header.get('version')!r}; this Partita reads version {VERSION}. "
                     f"It was written by Partita {header.get('library')}: upgrade Partita to read it."
                 )
+            kind, values = str(header["kind"]), dict(header["values"])
             arrays = {}
             for name in names:
                 if name.endswith(".npy"):
@@ -82,6 +77,6 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
                     arrays[name[:-4]] = np.lib.format.read_array(content, allow_pickle=False)
     except ModelFileError:
         raise
-    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, NotImplementedError) as error:
         raise ModelFileError(f"{os.fspath(path)} is damaged or not a Partita model file: {error}") from error
-    return str(header["kind"]), dict(header["values"]), arrays
+    return kind, values, arrays

@@ -7,5 +7,6 @@ from numba import njit
 #: Flags that let sums be vectorised and keep infinities and NaN exact.
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 
-kernel = njit(cache=True, nogil=True)
-sum_kernel = njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+#: Division by zero gives inf or NaN as in numpy: kernels never raise.
+kernel = njit(cache=True, nogil=True, error_model="numpy")
+sum_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=REASSOCIATE)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 # No reassociation here: `shifted - MAGIC` must stay as written.
-_exact = njit(cache=True, nogil=True, fastmath={"contract"})
+_exact = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
 _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
 _LOG2_E = 1.4426950408889634
@@ -16,7 +16,7 @@ _LN2_LO = 1.90821492927058770002e-10
 
 @_exact
 def exp(x):
-    """exp(x) for x <= 709, to 1 unit in the last place; 0 below -708 (and for NaN)."""
+    """exp(x) for x <= 709, to 1 unit in the last place; 0 below -708, NaN for NaN."""
     y = x if x > -708.0 else -708.0
     shifted = y * _LOG2_E + _MAGIC
     k = shifted - _MAGIC
@@ -35,7 +35,8 @@ def exp(x):
     p = p * r + 0.5
     p = p * r * r + r
     scale = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-    return scale + scale * p if x > -708.0 else 0.0
+    small = 0.0 if x <= -708.0 else x
+    return scale + scale * p if x > -708.0 else small
 
 
 @_exact

@@ -89,19 +89,19 @@ def rank_one_weights(kind, c, u, offsets, w, lo, hi, D, top):
         for k in range(a, b):
             e = D[k]
             if kind == BOHNING:
-                D[k] = 0.5 * w[i] if e > 0.0 else 0.0
+                D[k] = 0.5 * w[i] if u[k] > -np.inf else 0.0
             elif kind == HESSIAN:
                 D[k] = w[i] * e / z
             else:
                 rest = others if k == best else z - e
-                D[k] = w[i] * symmetric_weight(kind, c, u[k] - m, e, rest, z)
+                D[k] = w[i] * symmetric_weight(kind, c, u[k] - m, rest, z)
         top[i] = best - a
 
 
 @kernel
-def symmetric_weight(kind, c, log_e, e, rest, z):
-    """d_k of the symmetric bounds from e = exp(log_e), the sum of the others and the total."""
-    if e == 0.0:
+def symmetric_weight(kind, c, log_e, rest, z):
+    """d_k of the symmetric bounds from the log of its share, the sum of the other shares and the total."""
+    if log_e == -np.inf:
         return 0.0
     if rest == 0.0:
         return np.inf
@@ -210,6 +210,24 @@ def sequential_pairs(order, beta_w, kappa, n, lo, hi, pairs):
             for k in range(j + 1):
                 pairs[q, i] = S[j, k]
                 q += 1
+
+
+@kernel
+def rank_one_diagonal(D, top, lo, hi, out):
+    """out[i, k] = S_i[k, k] = D_k (sum of the others) / sum(D)."""
+    n = D.shape[1]
+    for i in range(lo, hi):
+        t = top[i]
+        rest = 0.0
+        for k in range(n):
+            if k != t:
+                rest += D[i, k]
+        total = rest + D[i, t]
+        for k in range(n):
+            if k != t:
+                share = D[i, k] / total if total > 0.0 else 0.0
+                out[i, k] = D[i, k] * (1.0 - share)
+        out[i, t] = rest * (1.0 - rest / total) if total > 0.0 else 0.0
 
 
 @kernel

@@ -27,7 +27,10 @@ class CholeskyFactor:
         scale = float(np.trace(matrix)) / max(1, len(matrix)) or 1.0
         relative = 1e-7 if self.single else 1e-14
         while True:
-            attempt = matrix if self.shift == 0.0 else matrix + np.diag(np.full(len(matrix), self.shift, matrix.dtype))
+            attempt = matrix
+            if self.shift > 0.0:
+                attempt = matrix.copy()
+                attempt.flat[:: len(matrix) + 1] += self.shift
             self.factor, info = factor(attempt.T, lower=0, overwrite_a=False, clean=0)
             if info == 0:
                 return

@@ -262,12 +262,18 @@ def trial(XT, w, y, offsets, P, G, T, U, penalty, D, image, P1, R1, U1, T1, G1):
     for k in range(n):
         for a in range(p):
             T1[k, a] = T[k, a] + step * D[k, a]
-            G1[k, a] = penalty[a] * T1[k, a]
-            value += 0.5 * G1[k, a] * T1[k, a]
+            value += 0.5 * penalty[a] * T1[k, a] * T1[k, a]
+            G1[k, a] = 0.0
     for k in range(n):
         for i in range(N):
             column[i] = R1[i, k]
         add_products(XT, column, G1[k])
-        for a in range(p):
+    for a in range(p):
+        mean = 0.0  # residuals sum to zero over the labels; rounding must not say otherwise
+        if n > 1:
+            for k in range(n):
+                mean += G1[k, a] / n
+        for k in range(n):
+            G1[k, a] += penalty[a] * T1[k, a] - mean
             slope += G1[k, a] * D[k, a]
     return 0, step, value, slope

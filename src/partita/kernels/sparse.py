@@ -72,6 +72,19 @@ def rows_times_matrix(data, indices, indptr, T, b, lo, hi, U):
                 k += 1
 
 
+@sum_kernel
+def remove_row_means(M):
+    """Subtract the mean of each row, in place."""
+    n = M.shape[1]
+    for i in range(M.shape[0]):
+        mean = 0.0
+        for k in range(n):
+            mean += M[i, k]
+        mean /= n
+        for k in range(n):
+            M[i, k] -= mean
+
+
 @kernel
 def transpose(data, indices, indptr, t_data, t_indices, t_indptr):
     """CSR of the transpose; `t_indptr` starts as zeros, one entry more than there are columns."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..bounds import GaugeFactor
@@ -12,10 +14,10 @@ from .likelihood import LikelihoodPoint
 
 #: Parameters above which the covariance matrix is refused.
 SIZE_LIMIT = 20_000
-#: Mean loss below which an unpenalised fit counts as separated: its estimates run to infinity.
-SEPARATED = 1e-6
-#: Smallest eigenvalue of the scaled information below which it counts as singular.
+#: Smallest eigenvalue of the scaled limit of the information below which columns count as collinear.
 SINGULAR = 1e-12
+#: Share of that limit below which the information along a direction counts as none: the estimate runs to infinity.
+SEPARATED = 1e-7
 
 
 def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
@@ -33,29 +35,36 @@ def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
     features = objective.features
     if objective.size > SIZE_LIMIT:
         raise ValueError(f"standard errors need a {objective.size} x {objective.size} matrix; the limit is {SIZE_LIMIT}")
-    if objective.penalty.min() == 0.0 and point.value < SEPARATED * objective.scale:
-        raise ValueError(
-            "the classes are separated: without a penalty the estimates are infinite and have no standard error; set l2 > 0"
-        )
+    solve: Callable[[FloatArray], FloatArray]
     if isinstance(features, LinearMap) and GaugeFactor.applies(features, objective.penalty):
         factor = GaugeFactor(features, point.hessian_curvature.pairs(), objective.penalty)
-        _check_identified(factor.reduced)
+        limit = GaugeFactor(features, point.model("bohning").potential.pairs(), objective.penalty)
+        _check_identified(factor.reduced, limit.reduced)
         solve = factor.solve
     else:
         matrix = point.model("hessian").matrix()
-        _check_identified(matrix)
+        _check_identified(matrix, point.model("bohning").matrix())
         solve = CholeskyFactor(matrix).solve
     inverse = np.column_stack([solve(unit) for unit in np.eye(objective.size)])
     inverse = 0.5 * (inverse + inverse.T)
     return np.asarray(inverse @ _score_products(point) @ inverse if robust else inverse)
 
 
-def _check_identified(matrix: FloatArray) -> None:
-    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    if np.linalg.eigvalsh(matrix / np.outer(scale, scale), UPLO="L")[0] < SINGULAR:
+def _check_identified(information: FloatArray, limit: FloatArray) -> None:
+    """Compare the information with the most that these columns could carry (Böhning's bound), direction by direction."""
+    scale = np.sqrt(np.maximum(np.diag(limit), 1e-300))
+    values, vectors = np.linalg.eigh(limit / np.outer(scale, scale), UPLO="L")
+    if values[0] < SINGULAR:
         raise ValueError(
-            "the information matrix is singular: columns of X are collinear or constant, or the classes are "
-            "separated; drop columns or set l2 > 0"
+            "the information matrix is singular: columns of X are collinear or constant; drop columns or set l2 > 0"
+        )
+    lower = np.tril(information) / np.outer(scale, scale)
+    symmetric = lower + np.tril(lower, -1).T
+    root = vectors / np.sqrt(values)
+    if np.linalg.eigvalsh(root.T @ symmetric @ root)[0] < SEPARATED:
+        raise ValueError(
+            "the classes are separated, wholly or along some direction: without a penalty the estimates are infinite "
+            "there and have no standard error; set l2 > 0"
         )
 
 

@@ -67,13 +67,16 @@ class Likelihood:
         self.features = features
         self.structure = structure
         self.workers = workers or features.workers
-        self.y: NDArray[np.int64] = np.ascontiguousarray(y, dtype=np.int64)
+        self.y: NDArray[np.int64] = _labels(y)
         self.weights = check_weights("weights", weights, features.n_examples)
         self.size = features.size
         self.scale = float(self.weights.sum())
         self.penalty = np.asarray(penalty, dtype=np.float64)
         if self.penalty.shape != (self.size,):
             self.penalty = np.broadcast_to(self.penalty, (self.size,))
+        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
+            raise ValueError("penalty must be finite and non-negative")
+        _check_shapes(features, structure)
         self.sampled: dict[str, Any] = {}
         if isinstance(structure, Binary):
             self.offset: float | FloatArray = structure.log_odds_prior
@@ -122,6 +125,27 @@ class Likelihood:
         return LikelihoodPoint(self, theta, u)
 
 
+def _labels(y: ArrayLike) -> NDArray[np.int64]:
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"y must hold integers, the position of each label; got {labels.dtype}")
+    return np.ascontiguousarray(labels, dtype=np.int64)
+
+
+def _check_shapes(features: LinearMap | LabelFeatures, structure: Categorical) -> None:
+    """The map must write as many potentials as the structure reads."""
+    if isinstance(features, LabelFeatures):
+        fits = not isinstance(structure, Binary) and np.array_equal(
+            np.diff(structure.offsets(features.n_examples)), features.counts
+        )
+        written = "the label counts of the features"
+    else:
+        fits = features.n_outputs == (1 if isinstance(structure, Binary) else structure.n_labels)
+        written = f"{features.n_outputs} potentials per example"
+    if not fits:
+        raise ValueError(f"the feature map gives {written}, which is not what {type(structure).__name__} expects")
+
+
 class LikelihoodPoint:
     """The likelihood at one parameter vector: scores are known, the rest is computed when asked for.
 
@@ -148,7 +172,11 @@ class LikelihoodPoint:
 
     @cached_property
     def gradient(self) -> FloatArray:
-        return self.objective.features.adjoint(self.residual) + self.objective.penalty * self.parameters
+        features = self.objective.features
+        gradient = features.adjoint(self.residual)
+        if isinstance(features, LinearMap):
+            features.remove_mean(gradient)
+        return gradient + self.objective.penalty * self.parameters
 
     @property
     def gap(self) -> float:
@@ -207,9 +235,16 @@ class LikelihoodPoint:
         if precise or not isinstance(features, DenseLinear) or features.X.size < SINGLE_PRECISION_FROM:
             return self._hessian.matvec  # never factored here
         assert isinstance(potential, RankOneCurvature | ScalarCurvature)
-        single, D, top = features.single(), potential.D.astype(np.float32), potential.top
+        single, top = features.single(), potential.top
+        D = potential.D.astype(single.dtype)
         penalty = self.objective.penalty
-        return lambda v: single.curvature_product(D, top, v) + penalty * v
+
+        def product(v: FloatArray) -> FloatArray:
+            data = single.curvature_product(D, top, v)
+            single.remove_mean(data)
+            return data + penalty * v
+
+        return product
 
     def newton_trial(self) -> tuple[LikelihoodRay, LikelihoodPoint, float, float] | None:
         """The Newton direction and the point at the best step along it, in one compiled call."""

@@ -54,8 +54,8 @@ class LBFGS:
         following = found[0]
         s = following.parameters - point.parameters
         y = following.gradient - point.gradient
-        sy = float(s @ y)
-        if sy > 1e-14 * float(np.linalg.norm(s)) * float(np.linalg.norm(y)):
+        sy, yy = float(s @ y), float(y @ y)
+        if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
             pairs.append((s, y, 1.0 / sy))
         return following
 

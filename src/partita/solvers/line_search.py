@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.protocols import Point, Ray
 
-MAX_TRIALS = 40
+MAX_TRIALS = 60
 
 
 def line_search(
@@ -40,6 +40,7 @@ def line_search(
     low, low_slope = 0.0, slope0
     high, high_slope = np.inf, np.nan
     best: tuple[Point, float] | None = None
+    stalled = False
     for _ in range(MAX_TRIALS):
         trial, slope = first or ray.at(step)
         first = None
@@ -52,11 +53,13 @@ def line_search(
             best = (trial, step)
         if falls and abs(slope) <= curvature * abs(slope0):
             return trial, step
+        width = high - low
         if falls and slope < 0.0:
             low, low_slope = step, slope
         else:
             high, high_slope = step, slope if fine else np.nan
-        step = _next_step(low, low_slope, high, high_slope)
+        stalled = high - low > 0.5 * width and not stalled
+        step = _next_step(low, low_slope, high, high_slope, stalled)
         if high - low <= 1e-14 * low:
             break
     if best is not None and best[0].value < point.value:
@@ -64,12 +67,16 @@ def line_search(
     return None
 
 
-def _next_step(low: float, low_slope: float, high: float, high_slope: float) -> float:
-    """Secant step on the slopes, kept inside the bracket; growth when there is no upper end yet."""
+def _next_step(low: float, low_slope: float, high: float, high_slope: float, stalled: bool) -> float:
+    """Secant step on the slopes, kept inside the bracket; growth when there is no upper end yet.
+
+    Losses of badly scaled data are nearly piecewise linear, where secants creep along one end: a bracket that did not
+    halve is cut in the middle, or to a tenth while its lower end is still 0.
+    """
     if np.isinf(high):
         return 2.0 * low if low > 0.0 else 1.0
     width = high - low
-    if np.isnan(high_slope) or high_slope <= low_slope:
-        return low + 0.5 * width
+    if stalled or np.isnan(high_slope) or high_slope <= low_slope:
+        return low + (0.5 if low > 0.0 else 0.1) * width
     step = low - low_slope * width / (high_slope - low_slope)
     return float(min(max(step, low + 0.05 * width), high - 0.05 * width))

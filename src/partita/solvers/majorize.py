@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import Capability, Objective, Point
+from ..core.protocols import BOUNDS, Capability, Objective, Point
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_real
 
-BOUNDS = ("bohning", "symmetric", "symmetric_proved", "descending", "given", "ascending")
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
+#: Relative rise of the objective that counts as rounding.
+ROUNDING = 4e-16
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,11 @@ class Majorize:
             following = self._squarem_step(point, direction)
         else:
             following = _move(point, direction)
-        moved = bool(np.any(following.parameters != point.parameters))
-        # A bound guarantees descent up to rounding: a rise means that there is nothing left to gain.
-        return following if moved and following.value <= point.value else None
+        # A bound guarantees descent up to rounding; at that level only a smaller gradient still is progress.
+        if following.value < point.value:
+            return following
+        tie = following.value <= point.value + ROUNDING * abs(point.value)
+        return following if tie and _norm(following) < _norm(point) else None
 
     def _direction(self, point: Point) -> FloatArray:
         return -self.step * point.model(self.bound).solve(point.gradient)
@@ -92,6 +95,10 @@ class Majorize:
                 return trial
             a = 0.5 * (a - 1.0)
         return second
+
+
+def _norm(point: Point) -> float:
+    return float(np.linalg.norm(point.gradient))
 
 
 def _move(point: Point, step: FloatArray) -> Point:

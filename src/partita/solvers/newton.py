@@ -67,6 +67,7 @@ class Newton:
             "norm": np.inf,
             "first_norm": None,
             "precise": False,
+            "has_bound": Capability.QUADRATIC_BOUND in objective.capabilities,
         }
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
@@ -85,7 +86,15 @@ class Newton:
             if found is None and not state["precise"]:
                 state["precise"] = True
                 found = line_search(point, point.along(self._cg(state, point)), curvature=SLOPE)
-        return None if found is None else found[0]
+        if found is None:
+            return self._safeguard(point) if state["has_bound"] else None
+        return found[0]
+
+    @staticmethod
+    def _safeguard(point: Point) -> Point | None:
+        """A majorization step: where the Hessian has vanished it still descends."""
+        trial, _ = point.along(-point.model("descending").solve(point.gradient)).at(1.0)
+        return trial if trial.value < point.value else None
 
     def _cg(self, state: dict[str, Any], point: Point) -> FloatArray:
         """Conjugate gradients to a residual that shrinks with the gradient: loose far away, superlinear close by."""
@@ -103,7 +112,7 @@ class Newton:
 
     @staticmethod
     def _preconditioner(state: dict[str, Any], point: Point) -> Callable[[FloatArray], FloatArray]:
-        """The ordinary one, until a step has taken half as many products as the strong one costs; that one is kept."""
+        """The ordinary one, until a step takes half as many products as the strong one costs; that is kept while good."""
         if state["products"] >= 0.5 * state["strong_cost"]:
             state["strong"] = point.preconditioner(strong=True)
         return state["strong"] or point.preconditioner()

@@ -73,9 +73,10 @@ class Categorical:
                 raise ValueError(f"expected {len(self._ragged_offsets) - 1} examples, got {n_examples}")
             return self._ragged_offsets
         assert self.n_labels is not None
-        if len(self._regular_offsets) != n_examples + 1:
-            self._regular_offsets = np.arange(n_examples + 1, dtype=np.int64) * self.n_labels
-        return self._regular_offsets
+        offsets = self._regular_offsets
+        if len(offsets) != n_examples + 1:
+            self._regular_offsets = offsets = np.arange(n_examples + 1, dtype=np.int64) * self.n_labels
+        return offsets
 
     def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
         """Flat scores ``s + log h``, their offsets, and the shape the user gave."""
@@ -164,7 +165,7 @@ class Categorical:
 class Binary(Categorical):
     """Two labels with one potential per example, the log-odds of label 1.
 
-    Potentials have shape (examples, 1); a categorical with potentials (0, s).
+    Potentials have shape (examples, 1): a categorical with potentials (0, s). Marginals have shape (examples, 2).
     """
 
     def __init__(self, prior: ArrayLike | None = None) -> None:
@@ -176,8 +177,7 @@ class Binary(Categorical):
         s = np.asarray(potentials, dtype=np.float64)
         if s.ndim != 2 or s.shape[1] != 1:
             raise ValueError(f"potentials must have shape (examples, 1), the log-odds; got {s.shape}")
-        u, offsets, shape = super().scores(np.hstack([np.zeros_like(s), s]))
-        return u, offsets, shape
+        return super().scores(np.hstack([np.zeros_like(s), s]))
 
     def loss(
         self, u: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers
