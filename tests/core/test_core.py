@@ -6,10 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from partita import SoftmaxRegression
 from partita.core import Workers, generator
-from partita.core.parallel import MAX_CHUNKS, thread_count
+from partita.core.parallel import MAX_CHUNKS, blas_limit, thread_count
 from partita.core.validation import check_count, check_real, check_weights
 
 
@@ -47,6 +48,16 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="three"):
         Workers(2).run(fail, [(i,) for i in range(6)])
+
+
+def test_blas_is_limited_inside_and_restored_after():
+    threads = lambda: [entry["num_threads"] for entry in threadpoolctl.threadpool_info() if entry["user_api"] == "blas"]  # noqa: E731
+    before = threads()
+    with blas_limit(1):
+        assert set(threads()) == {1}
+    assert threads() == before
+    with blas_limit(None):
+        assert threads() == before
 
 
 def test_thread_counts():

@@ -16,6 +16,7 @@ class Bowl:
     capabilities: frozenset[Capability] = frozenset()
     scale = 1.0
     dense_cost = strong_cost = float("inf")
+    blas_threads = None
 
     def __init__(self, eigenvalues=(1.0, 10.0, 100.0)):
         self.A = np.diag(eigenvalues)

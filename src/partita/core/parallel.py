@@ -7,14 +7,17 @@ layer, which recompiles for it, is not safe to call from two threads at once, or
 
 from __future__ import annotations
 
+import functools
 import itertools
 import numbers
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numba
+from threadpoolctl import ThreadpoolController
 
 MAX_CHUNKS = 8
 #: Elementary operations below which handing work to a thread costs more than it saves.
@@ -29,6 +32,20 @@ def _pool(size: int) -> ThreadPoolExecutor:
     if key not in _pools:
         _pools[key] = ThreadPoolExecutor(size, thread_name_prefix="partita")
     return _pools[key]
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def blas_limit(threads: int | None) -> AbstractContextManager[Any]:
+    """Limit BLAS to so many threads within a `with` block; None leaves it alone.
+
+    BLAS threads go on spinning after a call. On as many cores as threads they then take a core from ours, and small
+    products become many times slower than on one thread.
+    """
+    return nullcontext() if threads is None else _blas().limit(limits=threads, user_api="blas")
 
 
 def thread_count(n_jobs: int | None) -> int:

@@ -90,7 +90,8 @@ class Objective(Protocol):
 
     `scale` is what gradients are divided by before they are compared with a tolerance (the total weight of the data).
     `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
-    units of one Hessian product.
+    units of one Hessian product. `blas_threads` is the most threads that dense linear algebra should take meanwhile, None
+    for no limit.
     """
 
     size: int
@@ -101,6 +102,8 @@ class Objective(Protocol):
     def dense_cost(self) -> float: ...
     @property
     def strong_cost(self) -> float: ...
+    @property
+    def blas_threads(self) -> int | None: ...
     def at(self, parameters: FloatArray) -> Point: ...
 
 

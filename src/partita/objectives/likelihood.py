@@ -15,7 +15,7 @@ from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_weights
-from ..features import DenseLinear, LabelFeatures, LinearMap
+from ..features import DenseLinear, LabelFeatures, LinearMap, SparseLinear
 from ..kernels import newton
 from ..structures import Binary, Categorical
 from .preconditioner import make_preconditioner, strong_cost, strong_preconditioner
@@ -24,6 +24,8 @@ from .preconditioner import make_preconditioner, strong_cost, strong_preconditio
 ALWAYS_FACTORED, NEVER_FACTORED = 100, 5000
 #: in between, if forming the matrix costs at most so many products with it.
 FACTOR_COST = 50.0
+#: Dense columns from which BLAS may use all threads.
+HEAVY_COLUMNS = 400
 #: Parameters up to which one compiled call does a whole Newton step.
 COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
@@ -106,6 +108,13 @@ class Likelihood:
     def strong_cost(self) -> float:
         """Cost of a strong preconditioner in the same units; inf if there is none."""
         return strong_cost(self)
+
+    @property
+    def blas_threads(self) -> int | None:
+        """One, unless matrices are so large that BLAS is the main work, or so small that there is no BLAS."""
+        columns = self.features.size if isinstance(self.features, LabelFeatures) else self.features.n_columns
+        heavy = columns >= HEAVY_COLUMNS and not isinstance(self.features, SparseLinear)
+        return None if heavy or Capability.NEWTON_TRIAL in self.capabilities else 1
 
     @cached_property
     def small_problem(self) -> tuple[FloatArray, FloatArray, Any]:

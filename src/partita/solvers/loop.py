@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import CapabilityError
+from ..core.parallel import blas_limit
 from ..core.protocols import Callback, Objective, Point, Progress, Solver
 from ..core.results import FloatArray, Solution, Status, Trace
 from ..core.validation import check_count, check_real
@@ -99,7 +100,8 @@ def minimize(
     point = objective.at(theta)
     if not np.isfinite(point.value):
         raise ValueError("the objective is not finite at the start; choose another start")
-    return _run(objective, method, point, max_iter, tol, time_limit, callbacks)
+    with blas_limit(objective.blas_threads):
+        return _run(objective, method, point, max_iter, tol, time_limit, callbacks)
 
 
 def _run(
