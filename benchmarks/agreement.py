@@ -21,7 +21,9 @@ def main() -> None:
         problem = datasets.load(name)
         ours = SoftmaxRegression(l2=1.0, tol=1e-10).fit(problem.X, problem.y)
         theirs = LogisticRegression(C=1.0, solver="newton-cg", tol=1e-10, max_iter=20_000).fit(problem.X, problem.y)
-        a, b = (objective(problem.X, problem.y, m.coef_, m.intercept_, 1.0, False) for m in (ours, theirs))
+        binary = len(ours.classes_) == 2
+        parameters = [(m.coef_[0], m.intercept_[0]) if binary else (m.coef_, m.intercept_) for m in (ours, theirs)]
+        a, b = (objective(problem.X, problem.y, coef, intercept, 1.0, False) for coef, intercept in parameters)
         rows.append([name, f"{a:.10f}", f"{b:.10f}", f"{(a - b) / b:+.1e}"])
     print(markdown(["set", "partita", "scikit-learn newton-cg", "relative difference"], rows))
 

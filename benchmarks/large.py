@@ -78,18 +78,20 @@ def main() -> None:
     overhead = total - trace.seconds[-1]
     ours = {gap: float(trace.seconds[np.argmax(trace.objective <= best * (1 + gap))]) + overhead for gap in GAPS}
     rows = [["partita auto", *(f"{ours[gap]:.1f} s" for gap in GAPS), f"{model.n_iter_} iterations, {model.status_.name}"]]
+    print(rows[-1], flush=True)
     limit = arguments.factor * ours[1e-8]
     history = scipy_history(problem.X, problem.y, l2, limit)
     times = {gap: next((t for t, value in history if value <= best * (1 + gap)), None) for gap in GAPS}
     cells = [f"{t:.1f} s ({t / ours[g]:.1f}x)" if t else f"> {limit:.0f} s" for g, t in times.items()]
     lowest = (min(value for _, value in history) - best) / best
     rows.append(["scipy L-BFGS", *cells, f"{len(history)} evaluations, gap {lowest:.1e} at {history[-1][0]:.0f} s"])
+    print(rows[-1], flush=True)
     for solver, probe in (("lbfgs", 30), ("newton-cg", 5)):
         taken, iterations, gap = sklearn_gap(problem, l2, best, solver, limit, probe)
         cells = [("<" if gap <= g else ">") + f" {taken:.0f} s" for g in GAPS]
         rows.append([f"sklearn {solver}", *cells, f"{iterations} iterations, gap {gap:.1e} at {taken:.0f} s"])
-    table = markdown(["program", "to 1e-6", "to 1e-8", "note"], rows)
-    print(table)
+        print(rows[-1], flush=True)
+    print(markdown(["program", "to 1e-6", "to 1e-8", "note"], rows))
     print_load("end")
     write_results(f"large-{arguments.threads}t", {"set": arguments.set, "rows": rows})
 

@@ -27,14 +27,25 @@ def log_z(u):
     return np.logaddexp.reduce(u, axis=1)
 
 
-def excess_ratio(kind, u, v):
-    """(log Z(u + v) - log Z(u) - p.v) / (v'Sv / 2): at most 1 for a bound. 0 where both are rounding errors."""
-    curvature = potential_curvature(Categorical(u.shape[1]), u, np.ones(len(u)), kind)
+def excess_over_tangent(u, v):
+    """log Z(u + v) - log Z(u) - p.v, without cancellation for small v: log E exp(z), z = v - E v."""
     p = np.exp(u - log_z(u)[:, None])
+    mean = np.einsum("ij,ij->i", p, v)
+    z = v - mean[:, None]
+    tiny = np.abs(z) < 1e-2
+    series = 0.5 * z * z * (1 + z / 3 * (1 + z / 4 * (1 + z / 5 * (1 + z / 6))))
+    growth = np.where(tiny, series, np.expm1(np.where(tiny, 0.0, np.minimum(z, 3.0))) - z)
+    return np.where(np.abs(z).max(1) < 3.0, np.log1p(np.einsum("ij,ij->i", p, growth)), log_z(u + v) - log_z(u) - mean)
+
+
+def excess_ratio(kind, u, v):
+    """The excess over the tangent divided by v'Sv / 2: at most 1 for a bound. 0 where both are rounding errors."""
+    curvature = potential_curvature(Categorical(u.shape[1]), u, np.ones(len(u)), kind)
     quadratic = 0.5 * np.einsum("ij,ij->i", v, curvature.product(v))
-    excess = log_z(u + v) - log_z(u) - np.einsum("ij,ij->i", p, v)
-    noise = 1e-12 * (1.0 + np.abs(u).max(1) + np.abs(v).max(1))
-    return np.where(excess <= noise, 0.0, excess / np.maximum(quadratic, 1e-300))
+    excess = excess_over_tangent(u, v)
+    large = np.abs(v).max(1) >= 1.0
+    noise = np.where(large, 1e-12 * (1.0 + np.abs(u).max(1) + np.abs(v).max(1)), 1e-14 * np.abs(v).max(1) ** 2)
+    return np.where(excess <= noise, 0.0, (excess - noise) / np.maximum(quadratic, 1e-300))
 
 
 def random_problems(rng, count, n):
