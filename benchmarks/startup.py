@@ -14,6 +14,7 @@ import tempfile
 from harness import digits, machine, markdown, print_load, write_results
 
 IMPORT_PARTITA = "import partita"
+IMPORT_ESTIMATOR = "from partita import SoftmaxRegression"
 IMPORT_SKLEARN = "import sklearn.linear_model"
 FIT = "SoftmaxRegression().fit(X, y)"
 PREPARE = """
@@ -61,6 +62,7 @@ def main() -> None:
     times = {
         "import sklearn.linear_model": [seconds(IMPORT_SKLEARN) for _ in many],
         "import partita": [seconds(IMPORT_PARTITA) for _ in many],
+        "from partita import SoftmaxRegression": [seconds(IMPORT_ESTIMATOR) for _ in many],
         "first fit (wine), warm cache": [seconds(FIT, PREPARE) for _ in many],
         "second fit (wine)": [seconds(FIT, PREPARE + FIT) for _ in many],
         "import partita, cold cache": [cold_seconds(IMPORT_PARTITA) for _ in few],
