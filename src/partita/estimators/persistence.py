@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         estimator = _ESTIMATORS[kind](**parameters)
         for key, value in values["fitted"].items():
             setattr(estimator, key, _decode_fitted(value, arrays))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # whatever the damage made of the values
         raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
     return estimator
 
