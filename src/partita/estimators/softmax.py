@@ -182,7 +182,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         X, y = training_data(self, X, y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y has one class only, {classes[0]!r}; a classifier needs at least two classes")
+            raise ValueError(f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(codes))
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y)
@@ -232,7 +232,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         structure = Categorical(len(classes), self.prior)
         impossible = structure.log_prior[codes] == -np.inf
         if impossible.any():
-            label = classes[codes[np.argmax(impossible)]]
+            label = classes.tolist()[codes[np.argmax(impossible)]]
             raise ValueError(f"prior is zero for class {label!r}, which occurs in y; its likelihood is zero for every model")
 
     def _warm_start(self, objective: Any, classes: Any, Q: FloatArray | None) -> FloatArray | None:
