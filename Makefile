@@ -36,6 +36,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/agreement.py
 	$(BIN)/python benchmarks/bound_search.py
 	$(BIN)/python benchmarks/table3.py
+	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 

@@ -59,7 +59,7 @@ def test_imports_go_one_way():
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_checker_sees_a_wrong_edge(tmp_path):
+def test_the_checker_sees_a_wrong_edge():
     assert not _allowed("bounds.dense.Quadratic", "solvers")
     assert not _allowed("kernels.dense.forward", "solvers")
     assert _allowed("kernels.linalg.CholeskyFactor", "solvers")
