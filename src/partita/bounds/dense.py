@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..core.results import FloatArray
-from ..core.validation import check_choice, check_weights
 from ..features import DenseLinear, LabelFeatures, LinearMap
-from ..kernels import curvature as kernels
 from ..kernels.linalg import CholeskyFactor, conjugate_gradient
-from .potential import _SEQUENTIAL, PotentialCurvature, RankOneCurvature, ScalarCurvature
+from .potential import PotentialCurvature, RankOneCurvature, ScalarCurvature
 
 #: Relative residual of solves by conjugate gradients.
 SOLVE_TOLERANCE = 1e-4
@@ -148,81 +144,3 @@ class GaugeFactor:
         out[self.columns[:-1]] = differences + constant
         out[self.columns[-1]] = constant
         return out
-
-
-@dataclass(frozen=True)
-class PartitionBound:
-    """``log Z(theta) <= log_z + (theta - center)' mean + (theta - center)' curvature (theta - center) / 2``."""
-
-    center: FloatArray
-    log_z: float
-    mean: FloatArray
-    curvature: FloatArray
-    is_bound: bool = True
-
-    def value(self, parameters: ArrayLike) -> float:
-        step = np.asarray(parameters, dtype=np.float64) - self.center
-        return float(self.log_z + self.mean @ step + 0.5 * (step @ self.curvature @ step))
-
-    def matvec(self, vector: FloatArray) -> FloatArray:
-        return np.asarray(self.curvature @ vector)
-
-    def solve(self, vector: FloatArray) -> FloatArray:
-        return CholeskyFactor(self.curvature).solve(vector)
-
-    def trace(self) -> float:
-        return float(np.trace(self.curvature))
-
-    def matrix(self) -> FloatArray:
-        return self.curvature
-
-
-def partition_bound(
-    features: ArrayLike,
-    theta: ArrayLike,
-    prior: ArrayLike | None = None,
-    *,
-    counts: ArrayLike | None = None,
-    weights: Any = None,
-    ordering: str = "descending",
-) -> PartitionBound:
-    """Algorithm 1: a quadratic upper bound on ``sum_i w_i log Z_i(theta)`` that touches it at `theta`.
-
-    Parameters
-    ----------
-    features : array
-        f(x, y) of shape (labels, d) for one example, or as in `LabelFeatures`.
-    theta : array of shape (d,)
-        Where the bound touches.
-    prior : array, optional
-        h(y), one weight per row of features (or per label, for the first two forms).
-    ordering : {"descending", "given", "ascending"}
-        The order in which labels are visited. Descending gives the tightest bound.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from partita.bounds import partition_bound
-    >>> bound = partition_bound(np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2))
-    >>> bool(bound.value(np.ones(2)) >= np.log(1 + np.exp(2.0)))
-    True
-    """
-    F = np.asarray(features, dtype=np.float64)
-    labels = LabelFeatures(F[None] if F.ndim == 2 and counts is None else F, counts)
-    center = np.ascontiguousarray(theta, dtype=np.float64)
-    if center.shape != (labels.size,) or not np.isfinite(center).all():
-        raise ValueError(f"theta must be finite with shape ({labels.size},), as many as features; got {center.shape}")
-    code = _SEQUENTIAL[check_choice("ordering", ordering, tuple(_SEQUENTIAL))]
-    u = labels.forward(center)
-    if prior is not None:
-        h = np.asarray(prior, dtype=np.float64)
-        h = np.tile(h, labels.n_examples) if counts is None and h.size != u.size else h.ravel()
-        if h.shape != u.shape or not np.all(np.isfinite(h)) or h.min() < 0.0:
-            raise ValueError("prior must be finite and non-negative with one weight per label")
-        with np.errstate(divide="ignore"):
-            u = u + np.log(h)
-    offsets = np.concatenate(([0], np.cumsum(labels.counts)))
-    w = check_weights("weights", weights, labels.n_examples)
-    mean, sigma = np.zeros(labels.size), np.zeros((labels.size, labels.size))
-    log_z = kernels.algorithm_one(labels.F, u, offsets, w, code, 0, labels.n_examples, mean, sigma)
-    return PartitionBound(center, float(log_z), mean, sigma)

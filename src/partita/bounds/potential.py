@@ -62,6 +62,18 @@ class PotentialCurvature:
         """The matrices of some examples, times a factor."""
         raise NotImplementedError
 
+    def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+        """The sequential form (order, beta, kappa) of Algorithm 1."""
+        raise NotImplementedError
+
+    def roots(self) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Rows a and their examples i, with ``S_i = sum a a'`` over the rows of i."""
+        width = int(np.diff(self.offsets).max())
+        roots = np.zeros((int(self.offsets[-1]), width))
+        examples = np.empty(len(roots), np.int64)
+        count = curvature.sequential_roots(*self.sequence(), self.offsets, 0, self.n_examples, roots, examples)
+        return roots[:count], examples[:count]
+
     def diagonal(self) -> FloatArray:
         """S_i[k, k], flat."""
         n = int(self.offsets[1])
@@ -99,6 +111,9 @@ class ScalarCurvature(PotentialCurvature):
     def pairs(self) -> FloatArray:
         return self.D.reshape(1, -1)
 
+    def roots(self) -> tuple[FloatArray, NDArray[np.int64]]:
+        return np.sqrt(self.D), np.arange(self.n_examples)
+
 
 class RankOneCurvature(PotentialCurvature):
     """diag(D) - D D' / sum(D) per example; D is (examples, labels), or flat for label sets that differ."""
@@ -122,6 +137,11 @@ class RankOneCurvature(PotentialCurvature):
     def take(self, rows: Any, factor: float) -> RankOneCurvature:
         D = factor * self.D[rows]
         return RankOneCurvature(D, self.top[rows], np.arange(len(D) + 1, dtype=np.int64) * D.shape[1], self.workers)
+
+    def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+        order, beta, kappa = np.empty(self.D.size, np.int64), np.empty(self.D.size), np.empty(self.D.size)
+        curvature.rank_one_sequence(self.D.ravel(), self.top, self.offsets, 0, self.n_examples, order, beta, kappa)
+        return order, beta, kappa
 
     def diagonal(self) -> FloatArray:
         if self.D.ndim == 1:
@@ -152,6 +172,9 @@ class SequentialCurvature(PotentialCurvature):
     ) -> None:
         super().__init__(offsets, workers)
         self.order, self.beta, self.kappa = order, beta, kappa
+
+    def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+        return self.order, self.beta, self.kappa
 
     def product(self, v: FloatArray) -> FloatArray:
         out = np.array(v, dtype=np.float64).ravel()

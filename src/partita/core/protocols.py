@@ -21,12 +21,16 @@ class Capability(Enum):
     PRECONDITIONER = "an approximate inverse Hessian (point.preconditioner)"
     HESSIAN = "its Hessian as a matrix (point.model('hessian'))"
     QUADRATIC_BOUND = "a quadratic upper bound (point.model(bound))"
+    LOW_RANK_BOUND = "a low-rank quadratic upper bound (point.low_rank_model)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
 
 
 #: Names of the quadratic upper bounds that `point.model` may offer (`partita.bounds.potential` describes them).
 BOUNDS = ("bohning", "symmetric", "symmetric_proved", "descending", "given", "ascending")
+
+#: Ways to a low-rank bound (`partita.bounds.low_rank` describes them); the last is no bound.
+LOW_RANK = ("lanczos", "exact", "corrected", "original")
 
 
 class QuadraticModel(Protocol):
@@ -82,6 +86,7 @@ class Point(Protocol):
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]: ...
     def model(self, kind: str) -> QuadraticModel: ...
+    def low_rank_model(self, kind: str, rank: int, method: str, allow_invalid: bool, start: Any) -> Any: ...
     def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Subspace: ...
 
 

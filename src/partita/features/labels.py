@@ -68,3 +68,12 @@ class LabelFeatures:
         tasks: list[tuple[Any, ...]] = [(self.F, column, lo, hi, G[c], g[c]) for c, (lo, hi) in enumerate(ranges)]
         self.workers.run(dense.adjoint, tasks)
         return np.asarray(G.sum(0)[0])
+
+    def outer(self, examples: NDArray[np.int64], roots: FloatArray) -> FloatArray:
+        """Row m is ``sum_y roots[m, y] f(x, y)`` of example ``examples[m]``; `roots` is as wide as the largest set."""
+        first = np.concatenate(([0], np.cumsum(self.counts)))[:-1]
+        out = np.zeros((len(examples), self.size))
+        for k in range(roots.shape[1]):
+            live = self.counts[examples] > k
+            out[live] += roots[live, k, None] * self.F[first[examples[live]] + k]
+        return out

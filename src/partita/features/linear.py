@@ -7,6 +7,7 @@ dense X, column-major for sparse X, where it makes the products several times fa
 from __future__ import annotations
 
 import itertools
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,21 @@ class LinearMap:
 
     def squared(self, r: FloatArray) -> FloatArray:
         """The flat vector of sum_i r[i, k] x_i^2 (and sum_i r[i, k] for intercepts)."""
+        raise NotImplementedError
+
+    def outer(self, examples: Any, roots: FloatArray) -> FloatArray:
+        """Row m is the flat vector of ``roots[m, k] x`` for example ``examples[m]`` (and ``roots[m, k]`` for intercepts)."""
+        out = np.empty((len(examples), self.size))
+        columns = self.columns()
+        X = self.dense_rows(examples)
+        for k in range(self.n_outputs):
+            out[:, columns[k, : self.n_columns]] = roots[:, k, None] * X
+            if self.intercept:
+                out[:, columns[k, -1]] = roots[:, k]
+        return out
+
+    def dense_rows(self, rows: Any) -> FloatArray:
+        """Some rows of X as a dense array."""
         raise NotImplementedError
 
     def label_blocks(self, pairs: FloatArray, labels: int) -> FloatArray:
@@ -203,6 +219,9 @@ class DenseLinear(LinearMap):
             self._squares = DenseLinear(self.X * self.X, self.n_outputs, self.intercept, self.workers)
         return self._squares.adjoint(r)
 
+    def dense_rows(self, rows: Any) -> FloatArray:
+        return np.asarray(self.X[rows])
+
     def take(self, rows: Any) -> DenseLinear:
         """The map of some of the examples."""
         return DenseLinear(self.X[rows], self.n_outputs, self.intercept, self.workers)
@@ -284,11 +303,17 @@ class SparseLinear(LinearMap):
         self.workers.run(sparse.gram, tasks)
         return _mirrored(G)
 
+    @cached_property
+    def _matrix(self) -> Any:
+        data, indices, indptr = self.rows
+        return sp.csr_matrix((data, indices.astype(np.int64), indptr.astype(np.int64)), (self.n_examples, self.n_columns))
+
+    def dense_rows(self, rows: Any) -> FloatArray:
+        return np.asarray(self._matrix[rows].toarray())
+
     def take(self, rows: Any) -> SparseLinear:
         """The map of some of the examples."""
-        data, indices, indptr = self.rows
-        X = sp.csr_matrix((data, indices.astype(np.int64), indptr.astype(np.int64)), (self.n_examples, self.n_columns))
-        return SparseLinear(X[rows], self.n_outputs, self.intercept, self.workers)
+        return SparseLinear(self._matrix[rows], self.n_outputs, self.intercept, self.workers)
 
 
 def _mirrored(parts: FloatArray) -> FloatArray:

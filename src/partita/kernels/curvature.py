@@ -301,3 +301,53 @@ def ragged_rank_one_product(D, top, offsets, lo, hi, V):
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
         rank_one_product(D[a:b].reshape(1, b - a), top[i : i + 1], 0, 1, V[a:b].reshape(1, b - a))
+
+
+@kernel
+def rank_one_sequence(D, top, offsets, lo, hi, order, beta_w, kappa):
+    """Rewrite diag(D) - D D' / sum(D) in the sequential form, from the heaviest label on (whose D may be inf).
+
+    A weighted variance is a running one: beta_p = D_p T_{p-1} / T_p and kappa_p = D_p / T_p, T the running total.
+    """
+    for i in range(lo, hi):
+        a, b = offsets[i], offsets[i + 1]
+        t = a + top[i]
+        total = D[t]
+        order[a] = top[i]
+        beta_w[a] = 0.0
+        kappa[a] = 1.0
+        p = a + 1
+        for k in range(a, b):
+            if k != t:
+                before = total
+                total += D[k]
+                order[p] = k - a
+                beta_w[p] = D[k] * (1.0 if before == np.inf else before / total) if total > 0.0 else 0.0
+                kappa[p] = D[k] / total if total > 0.0 else 0.0
+                p += 1
+
+
+@kernel
+def sequential_roots(order, beta_w, kappa, offsets, lo, hi, roots, examples):
+    """Write rows a with S_i = sum a a', one per visit but the first: sqrt(beta) (e_k - running mean). Returns how many.
+
+    `roots` is (visits x largest label set), zeros on entry.
+    """
+    mean = np.zeros(roots.shape[1])
+    row = 0
+    for i in range(lo, hi):
+        a, b = offsets[i], offsets[i + 1]
+        mean[:] = 0.0
+        for p in range(a, b):
+            k = order[p]
+            if beta_w[p] > 0.0:
+                scale = np.sqrt(beta_w[p])
+                for j in range(b - a):
+                    roots[row, j] = -scale * mean[j]
+                roots[row, k] += scale
+                examples[row] = i
+                row += 1
+            for j in range(b - a):
+                mean[j] *= 1.0 - kappa[p]
+            mean[k] += kappa[p]
+    return row

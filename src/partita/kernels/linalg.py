@@ -92,3 +92,49 @@ def conjugate_gradient(
         rz, previous = float(r @ z), rz
         _redirect(rz / previous, z, p)
     return x, max_iter
+
+
+def block_lanczos(
+    matvec: Callable[[Vector], Vector], size: int, rank: int, start: Vector | None = None, rtol: float = 1e-3
+) -> tuple[Vector, Vector, float]:
+    """The largest eigenpairs of a positive semi-definite matrix given by its products.
+
+    Returns the `rank` best Ritz vectors (as rows), the Ritz values in descending order (more than `rank` of them where
+    there are more) and the norm of the residuals ``A v - t v`` of the vectors returned.
+
+    A block Krylov space from `start` and random vectors (always the same ones), kept orthogonal in full. It grows until
+    the residuals are below `rtol` times the first Ritz value left out, or to four times the rank.
+    """
+    rng = np.random.default_rng(0)
+    width = min(size, max(2, -(-rank // 4)) if start is None else rank + 2)
+    block = rng.standard_normal((size, width))
+    if start is not None:
+        block[:, : min(rank, width)] = start.T[:, : min(rank, width)]
+        block[:, : min(rank, width)] += 1e-8 * rng.standard_normal((size, min(rank, width)))
+    basis = np.zeros((size, 0))
+    images = np.zeros((size, 0))
+    limit = min(size, max(4 * rank, rank + 4 * width) + 16)
+    while True:
+        block = _new_directions(basis, block)[:, : size - basis.shape[1]]
+        if block.shape[1]:
+            basis = np.hstack([basis, block])
+            images = np.hstack([images, np.column_stack([matvec(np.ascontiguousarray(v)) for v in block.T])])
+        values, W = np.linalg.eigh(basis.T @ images)
+        values, W = values[::-1], W[:, ::-1][:, :rank]
+        vectors = basis @ W
+        residual = float(np.linalg.norm(images @ W - vectors * values[:rank], 2))
+        following = values[rank] if len(values) > rank else 0.0
+        enough = len(values) > rank and residual <= rtol * max(following, 1e-12 * values[0])
+        if enough or not block.shape[1] or basis.shape[1] >= limit:
+            return np.ascontiguousarray(vectors.T), values, residual
+        block = images[:, -block.shape[1] :]
+
+
+def _new_directions(basis: Vector, block: Vector) -> Vector:
+    """An orthonormal basis of what the columns of `block` add to the orthonormal `basis`."""
+    length = np.linalg.norm(block, axis=0)
+    for _ in range(2):  # once more: what is left of a column may be mostly rounding
+        block = block - basis @ (basis.T @ block)
+    Q, R = np.linalg.qr(block[:, np.linalg.norm(block, axis=0) > 1e-10 * length])
+    Q = Q[:, np.abs(np.diag(R)) > 1e-10 * np.abs(np.diag(R)).max(initial=0.0)]
+    return np.linalg.qr(Q - basis @ (basis.T @ Q))[0]

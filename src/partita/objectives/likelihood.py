@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..bounds import BOUNDS, KINDS, GaugeFactor, PotentialCurvature, Quadratic, potential_curvature
+from ..bounds import BOUNDS, KINDS, GaugeFactor, LowRank, PotentialCurvature, Quadratic, low_rank_model, potential_curvature
 from ..bounds.potential import RankOneCurvature, ScalarCurvature
 from ..core.parallel import Workers
 from ..core.protocols import Capability
@@ -236,6 +236,10 @@ class LikelihoodPoint:
         """The quadratic of `kind` (see `partita.bounds.potential`) that touches the objective here."""
         check_choice("bound", kind, KINDS)
         return self._hessian if kind == "hessian" else self._quadratic(kind)
+
+    def low_rank_model(self, kind: str, rank: int, method: str, allow_invalid: bool, start: LowRank | None) -> LowRank:
+        """A low-rank quadratic above the one of `kind` (see `partita.bounds.low_rank`)."""
+        return low_rank_model(self.model(kind), rank, method, allow_invalid, start)
 
     def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
         """v -> H v; with ``precise=False`` possibly in single precision, which is enough inside conjugate gradients."""

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, Capability, Objective, Point
+from ..core.protocols import BOUNDS, LOW_RANK, Capability, Objective, Point
 from ..core.results import FloatArray
-from ..core.validation import check_choice, check_real
+from ..core.validation import check_choice, check_count, check_real
 
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
 #: Relative rise of the objective that counts as rounding.
 ROUNDING = 4e-16
+#: How often the diagonal of a low-rank bound may be doubled before giving up.
+LARGEST_INFLATION = 8
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,20 @@ class Majorize:
         lower. None is the method of the paper.
     step : float
         Multiple of the majorization step, in (0, 2): every value there is monotone.
+    rank : int, optional
+        Use a low-rank form of the bound with so many directions: memory and time per step grow with the number of
+        parameters, not with its square.
+    low_rank : {"lanczos", "exact", "corrected", "original"}
+        How it is made. ``"lanczos"`` takes the largest eigenpairs of the bound; the others pass once over the data.
+        ``"original"`` is the first paper's, which is not a bound; it needs ``allow_invalid=True``.
     """
 
     bound: str = "symmetric"
     acceleration: str | None = "subspace"
     step: float = 1.0
+    rank: int | None = None
+    low_rank: str = "lanczos"
+    allow_invalid: bool = False
 
     def __post_init__(self) -> None:
         check_choice("bound", self.bound, BOUNDS)
@@ -45,42 +56,58 @@ class Majorize:
             check_choice("acceleration", self.acceleration, ACCELERATIONS)
         if not 0.0 < check_real("step", self.step) < 2.0:
             raise ValueError(f"step must be in (0, 2), where majorization is monotone; got {self.step!r}")
+        check_choice("low_rank", self.low_rank, LOW_RANK)
+        if self.rank is not None:
+            check_count("rank", self.rank, minimum=1)
+        if self.low_rank == "original" and not self.allow_invalid:
+            raise ValueError("low_rank='original' is not an upper bound; use 'lanczos' or 'exact', or allow_invalid=True")
 
     @property
     def name(self) -> str:
-        return f"majorize ({self.bound}{', ' + self.acceleration if self.acceleration else ''})"
+        parts = [self.bound, f"rank {self.rank} {self.low_rank}" if self.rank else None, self.acceleration]
+        return f"majorize ({', '.join(part for part in parts if part)})"
 
     @property
     def requires(self) -> frozenset[Capability]:
-        needs = {Capability.QUADRATIC_BOUND}
+        needs = {Capability.QUADRATIC_BOUND if self.rank is None else Capability.LOW_RANK_BOUND}
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         return {"history": deque(maxlen=ANDERSON_MEMORY + 1)}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        direction = self._direction(point)
+        model = self._model(state, point)
+        for _ in range(1 if self.rank is None else LARGEST_INFLATION):
+            following = self._step(state, point, -self.step * model.solve(point.gradient))
+            # A bound guarantees descent up to rounding; at that level only a smaller gradient still is progress.
+            if following.value < point.value:
+                return following
+            if following.value <= point.value + ROUNDING * abs(point.value):
+                return following if _norm(following) < _norm(point) else None
+            if self.rank is not None:  # the part of the spectrum left out was estimated: too low
+                model = model.inflated()
+        return None
+
+    def _model(self, state: dict[str, Any], point: Point) -> Any:
+        if self.rank is None:
+            return point.model(self.bound)
+        options = (self.bound, self.rank, self.low_rank, self.allow_invalid)
+        state["model"] = point.low_rank_model(*options, start=state.get("model"))
+        return state["model"]
+
+    def _step(self, state: dict[str, Any], point: Point, direction: FloatArray) -> Point:
         if self.acceleration == "subspace":
-            following = _plane_step(point, direction)
-        elif self.acceleration == "anderson":
-            following = _anderson_step(state["history"], point, direction)
-        elif self.acceleration == "squarem":
-            following = self._squarem_step(point, direction)
-        else:
-            following = _move(point, direction)
-        # A bound guarantees descent up to rounding; at that level only a smaller gradient still is progress.
-        if following.value < point.value:
-            return following
-        tie = following.value <= point.value + ROUNDING * abs(point.value)
-        return following if tie and _norm(following) < _norm(point) else None
+            return _plane_step(point, direction)
+        if self.acceleration == "anderson":
+            return _anderson_step(state["history"], point, direction)
+        if self.acceleration == "squarem":
+            return self._squarem_step(state, point, direction)
+        return _move(point, direction)
 
-    def _direction(self, point: Point) -> FloatArray:
-        return -self.step * point.model(self.bound).solve(point.gradient)
-
-    def _squarem_step(self, point: Point, direction: FloatArray) -> Point:
+    def _squarem_step(self, state: dict[str, Any], point: Point, direction: FloatArray) -> Point:
         """theta - 2 a r + a^2 v with a = -|r|/|v|, pulled back until it is no higher than two plain steps."""
         first = _move(point, direction)
-        second = _move(first, self._direction(first))
+        second = _move(first, -self.step * self._model(state, first).solve(first.gradient))
         r = first.parameters - point.parameters
         v = second.parameters - first.parameters - r
         length = float(np.linalg.norm(v))
