@@ -13,17 +13,18 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
     from .estimators import SoftmaxRegression, load, save
-    from .solvers import LBFGS, ConjugateGradient, Majorize, Newton, SteepestDescent, minimize
+    from .solvers import LBFGS, SGD, ConjugateGradient, Majorize, Newton, SteepestDescent, StochasticBound, minimize
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
     "estimators": ("SoftmaxRegression", "load", "save"),
-    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "SteepestDescent", "minimize"),
+    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "SGD", "SteepestDescent", "StochasticBound", "minimize"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "LBFGS",
+    "SGD",
     "CapabilityError",
     "ConjugateGradient",
     "ConvergenceWarning",
@@ -33,6 +34,7 @@ __all__ = [
     "SoftmaxRegression",
     "Status",
     "SteepestDescent",
+    "StochasticBound",
     "load",
     "minimize",
     "save",

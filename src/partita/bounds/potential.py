@@ -74,6 +74,10 @@ class PotentialCurvature:
         count = curvature.sequential_roots(*self.sequence(), self.offsets, 0, self.n_examples, roots, examples)
         return roots[:count], examples[:count]
 
+    def peak(self) -> FloatArray:
+        """A number above the largest eigenvalue of each S_i: twice its largest diagonal entry, as rows sum to zero."""
+        return np.asarray(2.0 * np.maximum.reduceat(self.diagonal(), self.offsets[:-1]))
+
     def diagonal(self) -> FloatArray:
         """S_i[k, k], flat."""
         n = int(self.offsets[1])
@@ -111,6 +115,9 @@ class ScalarCurvature(PotentialCurvature):
     def pairs(self) -> FloatArray:
         return self.D.reshape(1, -1)
 
+    def peak(self) -> FloatArray:
+        return self.D.ravel()
+
     def roots(self) -> tuple[FloatArray, NDArray[np.int64]]:
         return np.sqrt(self.D), np.arange(self.n_examples)
 
@@ -137,6 +144,9 @@ class RankOneCurvature(PotentialCurvature):
     def take(self, rows: Any, factor: float) -> RankOneCurvature:
         D = factor * self.D[rows]
         return RankOneCurvature(D, self.top[rows], np.arange(len(D) + 1, dtype=np.int64) * D.shape[1], self.workers)
+
+    def peak(self) -> FloatArray:
+        return np.minimum(super().peak(), np.maximum.reduceat(self.D.ravel(), self.offsets[:-1]))
 
     def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
         order, beta, kappa = np.empty(self.D.size, np.int64), np.empty(self.D.size), np.empty(self.D.size)

@@ -6,6 +6,7 @@ computed when first asked for and kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +23,7 @@ class Capability(Enum):
     HESSIAN = "its Hessian as a matrix (point.model('hessian'))"
     QUADRATIC_BOUND = "a quadratic upper bound (point.model(bound))"
     LOW_RANK_BOUND = "a low-rank quadratic upper bound (point.low_rank_model)"
+    BATCHES = "its examples as mini-batches (objective.batches)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
 
@@ -110,13 +112,46 @@ class Objective(Protocol):
     @property
     def blas_threads(self) -> int | None: ...
     def at(self, parameters: FloatArray) -> Point: ...
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> BatchSource: ...
+
+
+class CurvatureSum(Protocol):
+    """A running sum of the curvature of mini-batches."""
+
+    cushion: float
+
+    def decay(self, factor: float) -> None: ...
+    def trace(self) -> float: ...
+    def prepare(self, penalty: FloatArray, damping: float) -> None: ...
+    def solve(self, vector: FloatArray) -> FloatArray: ...
+
+
+class BatchSource(Protocol):
+    """The examples of an objective in random order, as mini-batches lo..hi; see `partita.objectives.batches`."""
+
+    n_examples: int
+    size: int
+    scale: float
+    penalty: FloatArray
+
+    def shuffled(self, batch_size: int) -> list[tuple[int, int]]: ...
+    def table(self) -> FloatArray: ...
+    def slots(self, lo: int, hi: int) -> slice: ...
+    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, FloatArray]: ...
+    def pull_back(self, residual: FloatArray, lo: int, hi: int) -> FloatArray: ...
+    def problem(self, lo: int, hi: int) -> Objective: ...
+    def curvature(self, rank: int | None = None, method: str = "exact") -> Any: ...
+    def add_curvature(self, total: Any, kind: str, theta: FloatArray, lo: int, hi: int, factor: float) -> None: ...
+    def sample_rows(self) -> tuple[int, int]: ...
+    def held_out(self, theta: FloatArray) -> float | None: ...
 
 
 class Solver(Protocol):
     """An optimiser. Options are its constructor's; it is a value and keeps nothing between runs.
 
     `requires` is what it needs of the objective. `start` returns the method's private state; `advance` returns the next
-    point, or None when no step lowers the objective.
+    point, or None when no step lowers the objective. A stochastic solver's points are estimates (`EstimatedPoint`), one per
+    epoch, and it has a method `first` that gives the point it starts from.
     """
 
     @property
@@ -125,6 +160,23 @@ class Solver(Protocol):
     def requires(self) -> frozenset[Capability]: ...
     def start(self, objective: Objective, point: Point) -> Any: ...
     def advance(self, state: Any, point: Point) -> Point | None: ...
+
+
+@dataclass(frozen=True)
+class EstimatedPoint:
+    """Parameters after an epoch, with the value and gradient that the mini-batches suggest.
+
+    `held_out` says that the value was measured on held-out examples; the best of those is kept, not the last.
+    """
+
+    parameters: FloatArray
+    value: float
+    gradient: FloatArray
+    held_out: bool = False
+    gap: float = math.inf
+
+    def along(self, direction: FloatArray) -> Ray:
+        raise NotImplementedError("an estimated point has no exact values along a line")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ class Status(Enum):
         "stopped where no step of the solver lowers the objective: close to the optimum, that is the limit of double "
         "precision (raise tol); with a gradient far above tol, rescale the features or choose another solver"
     )
+    STALLED = "stopped early: the loss has not improved for as many epochs as the solver's patience"
+    STREAM = "one pass: the parameters reflect the examples seen so far"
     MAX_ITER = "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features"
     TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"
     INTERRUPTED = "interrupted from the keyboard: the best iterate so far is kept"
@@ -32,7 +34,7 @@ class Status(Enum):
     @property
     def ok(self) -> bool:
         """True when the answer is as good as was asked for."""
-        return self in (Status.EXACT, Status.CONVERGED)
+        return self in (Status.EXACT, Status.CONVERGED, Status.STALLED, Status.STREAM)
 
     def __str__(self) -> str:
         return self.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
 from .data import training_data
 from .persistence import SavedModel
+from .streaming import StreamingMixin, solver_seed
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
@@ -72,7 +74,7 @@ def _objective(
     return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
 
 
-class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
+class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimator):
     """Softmax regression: p(y | x) proportional to h(y) exp(coef_y . x + intercept_y), by penalised maximum likelihood.
 
     Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||coef||^2``. ``l2`` is ``1 / C`` of scikit-learn's
@@ -85,14 +87,14 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
     fit_intercept, penalize_intercept : bool
         Whether there is an intercept, and whether `l2` applies to it.
     solver : str or solver object, default "auto"
-        ``"auto"``, ``"newton"``, ``"lbfgs"``, ``"majorize"``, ``"cg"``, ``"steepest"``, or an object such as
-        ``Majorize(bound="descending", acceleration=None)``.
+        ``"auto"``, ``"newton"``, ``"lbfgs"``, ``"majorize"``, ``"cg"``, ``"steepest"``, ``"stochastic"``, ``"sgd"``, or an
+        object such as ``Majorize(bound="descending", acceleration=None)`` or ``StochasticBound(validation=0.1)``.
     prior : array of shape (n_classes,), optional
         The base measure h(y) > 0, in the order of the sorted classes.
     class_weight : dict, "balanced" or None
         Weights of the classes, multiplied into the sample weights.
     max_iter : int
-        Most iterations of the solver.
+        Most iterations of the solver (epochs of a stochastic one).
     tol : float
         Stop when the largest absolute entry of the gradient of the mean loss is at most `tol`.
     warm_start : bool
@@ -100,7 +102,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
     n_jobs : int or None
         Threads; None means all cores (or what NUMBA_NUM_THREADS allows). The result does not depend on it.
     random_state : None, int or generator
-        Accepted for uniformity; the present solvers draw nothing at random.
+        Order of the examples in stochastic solvers.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
 
@@ -112,6 +114,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
     intercept_ : array of shape (n_classes,) or (1,)
     classes_ : array of shape (n_classes,)
     n_iter_ : int
+    n_seen_ : int
+        Examples learned from, over all calls of `partial_fit`.
     trace_ : Trace
         Objective, gradient norm, certified gap and seconds at every iteration.
     status_ : Status
@@ -165,6 +169,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
         state.pop("_point", None)
+        state.pop("_stream", None)
         return state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftmaxRegression:
@@ -197,7 +202,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         solution = minimize(
             objective,
             self._warm_start(objective, classes, Q),
-            self.solver,
+            self._make_solver(),
             max_iter=self.max_iter,
             tol=self.tol,
             callbacks=callbacks,
@@ -215,6 +220,12 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
             *(X, codes, n_classes, self.l2, self.fit_intercept, self.penalize_intercept),
             *(self.prior, weights, self.n_jobs),
         )
+
+    def _make_solver(self) -> Any:
+        """The solver; a stochastic one named by a string is seeded by `random_state`."""
+        solver: Any = make_solver(self.solver)
+        seeded = isinstance(self.solver, str) and hasattr(solver, "random_state")
+        return replace(solver, random_state=solver_seed(self.random_state)) if seeded else solver
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)
@@ -253,6 +264,8 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
         self.trace_ = solution.trace
         self.status_ = solution.status
         self._point = point
+        self.n_seen_ = point.objective.features.n_examples
+        self.__dict__.pop("_stream", None)
         short = solution.trace.gradient_norm[-1] > FAR * self.tol
         if short if solution.status is Status.PRECISION else not solution.status.ok:
             warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)

@@ -2,5 +2,6 @@
 
 from .labels import LabelFeatures
 from .linear import DenseLinear, LinearMap, SparseLinear, linear_map, row_space
+from .rows import RowBlocks
 
-__all__ = ["DenseLinear", "LabelFeatures", "LinearMap", "SparseLinear", "linear_map", "row_space"]
+__all__ = ["DenseLinear", "LabelFeatures", "LinearMap", "RowBlocks", "SparseLinear", "linear_map", "row_space"]

@@ -304,16 +304,17 @@ class SparseLinear(LinearMap):
         return _mirrored(G)
 
     @cached_property
-    def _matrix(self) -> Any:
+    def matrix(self) -> Any:
+        """X as a SciPy matrix."""
         data, indices, indptr = self.rows
         return sp.csr_matrix((data, indices.astype(np.int64), indptr.astype(np.int64)), (self.n_examples, self.n_columns))
 
     def dense_rows(self, rows: Any) -> FloatArray:
-        return np.asarray(self._matrix[rows].toarray())
+        return np.asarray(self.matrix[rows].toarray())
 
     def take(self, rows: Any) -> SparseLinear:
         """The map of some of the examples."""
-        return SparseLinear(self._matrix[rows], self.n_outputs, self.intercept, self.workers)
+        return SparseLinear(self.matrix[rows], self.n_outputs, self.intercept, self.workers)
 
 
 def _mirrored(parts: FloatArray) -> FloatArray:

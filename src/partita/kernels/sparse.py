@@ -122,3 +122,15 @@ def gram(data, indices, indptr, w, lo, hi, intercept, G):
                 G[d, indices[a]] += s
         if intercept:
             G[d, d] += wi
+
+
+@sum_kernel
+def scatter(data, indices, indptr, R, lo, hi, G):
+    """Add sum_i X[i, j] R[i, k] to G[j, k] row by row: the adjoint for a few rows, without a transposed copy."""
+    n = R.shape[1]
+    for i in range(lo, hi):
+        for q in range(indptr[i], indptr[i + 1]):
+            x = data[q]
+            row = G[indices[q]]
+            for k in range(n):
+                row[k] += x * R[i, k]

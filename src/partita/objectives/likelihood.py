@@ -18,6 +18,7 @@ from ..core.validation import check_choice, check_weights
 from ..features import DenseLinear, LabelFeatures, LinearMap, SparseLinear
 from ..kernels import newton
 from ..structures import Binary, Categorical
+from .batches import Batches
 from .preconditioner import make_preconditioner, strong_cost, strong_preconditioner
 
 #: Quadratic models are solved by a Cholesky factor up to so many parameters, and never above so many;
@@ -80,13 +81,10 @@ class Likelihood:
             raise ValueError("penalty must be finite and non-negative")
         _check_shapes(features, structure)
         self.sampled: dict[str, Any] = {}
+        self.has_offset = bool(np.any(structure.offset))
         if isinstance(structure, Binary):
-            self.offset: float | FloatArray = structure.log_odds_prior
-            self._has_offset = structure.log_odds_prior != 0.0
             counts: Any = 2
         else:
-            self.offset = structure.log_prior
-            self._has_offset = bool(structure.log_prior.any())
             counts = structure.n_labels or np.diff(structure.offsets(features.n_examples))
         if self.y.shape != (features.n_examples,) or self.y.min() < 0 or (self.y >= counts).any():
             raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
@@ -125,12 +123,16 @@ class Likelihood:
         columns = features.columns()
         return np.ascontiguousarray(X.T), self.penalty[columns[0]], columns
 
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches:
+        """The examples as mini-batches in random order, a part of them held out."""
+        return Batches(self, random_state, validation)
+
     def at(self, parameters: FloatArray) -> LikelihoodPoint:
         """The objective seen from `parameters`."""
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
         u = self.features.forward(theta)
-        if self._has_offset:
-            u = u + self.offset
+        if self.has_offset:
+            u = u + self.structure.offset
         return LikelihoodPoint(self, theta, u)
 
 

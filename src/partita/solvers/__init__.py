@@ -6,14 +6,18 @@ from .lbfgs import LBFGS
 from .loop import minimize
 from .majorize import Majorize
 from .newton import Newton
+from .sgd import SGD
+from .stochastic import StochasticBound
 
 __all__ = [
     "LBFGS",
+    "SGD",
     "Auto",
     "ConjugateGradient",
     "Majorize",
     "Newton",
     "SteepestDescent",
+    "StochasticBound",
     "make_solver",
     "minimize",
 ]

@@ -10,6 +10,8 @@ from .descent import ConjugateGradient, SteepestDescent
 from .lbfgs import LBFGS
 from .majorize import Majorize
 from .newton import Newton
+from .sgd import SGD
+from .stochastic import StochasticBound
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ SOLVERS: dict[str, Any] = {
     "majorize": Majorize,
     "cg": ConjugateGradient,
     "steepest": SteepestDescent,
+    "stochastic": StochasticBound,
+    "sgd": SGD,
 }
 
 

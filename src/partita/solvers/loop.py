@@ -10,10 +10,11 @@ import numpy as np
 
 from ..core.errors import CapabilityError
 from ..core.parallel import blas_limit
-from ..core.protocols import Callback, Objective, Point, Progress, Solver
+from ..core.protocols import Callback, EstimatedPoint, Objective, Point, Progress, Solver
 from ..core.results import FloatArray, Solution, Status, Trace
 from ..core.validation import check_count, check_real
 from .auto import make_solver
+from .epochs import EpochSolver, EpochState
 
 
 class _Recorder:
@@ -97,10 +98,11 @@ def minimize(
     theta = np.zeros(objective.size) if start is None else np.array(start, dtype=np.float64)
     if theta.shape != (objective.size,):
         raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
-    point = objective.at(theta)
+    point: Any = method.first(objective, theta) if isinstance(method, EpochSolver) else objective.at(theta)
     if not np.isfinite(point.value):
         raise ValueError("the objective is not finite at the start; choose another start")
-    with blas_limit(objective.blas_threads):
+    # Mini-batches are too small for threads in BLAS to pay.
+    with blas_limit(1 if isinstance(method, EpochSolver) else objective.blas_threads):
         return _run(objective, method, point, max_iter, tol, time_limit, callbacks)
 
 
@@ -114,7 +116,7 @@ def _run(
     callbacks: Iterable[Callback],
 ) -> Solution:
     recorder = _Recorder(method.name, objective.scale, callbacks)
-    best = point
+    best: Any = point
     status: Status | None = None
     state: Any = None
     try:
@@ -126,6 +128,8 @@ def _run(
                 status = Status.CALLBACK
             elif len(recorder.rows) > max_iter:
                 status = Status.MAX_ITER
+            elif isinstance(method, EpochSolver) and state is not None and method.stalled(state, point.value):
+                status = Status.STALLED
             elif time_limit is not None and recorder.seconds() >= time_limit:
                 status = Status.TIME_LIMIT
             else:
@@ -137,11 +141,17 @@ def _run(
                     status = Status.DIVERGED
                 else:
                     point = following
-                    best = point if point.value <= best.value else best
+                    # An estimate of the training loss lags behind its parameters; a measured value does not.
+                    last = isinstance(point, EstimatedPoint) and not point.held_out
+                    best = point if last or point.value <= best.value else best
                     norm, stop = recorder.add(point)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        if isinstance(state, EpochState) and state.interrupted_at is not None and not getattr(best, "held_out", False):
+            best = EstimatedPoint(state.interrupted_at, np.nan, np.full(objective.size, np.nan))
     if status is Status.CONVERGED:
         best = point
     trace = recorder.trace()
+    if isinstance(best, EstimatedPoint):
+        best = objective.at(best.parameters)
     return Solution(best.parameters, best.value, status, max(0, len(trace) - 1), trace, method.name, best)

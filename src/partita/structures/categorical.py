@@ -78,6 +78,21 @@ class Categorical:
             self._regular_offsets = offsets = np.arange(n_examples + 1, dtype=np.int64) * self.n_labels
         return offsets
 
+    @property
+    def offset(self) -> Any:
+        """What the base measure adds to the potentials of a batch."""
+        return self.log_prior
+
+    def take(self, examples: Any) -> Categorical:
+        """The structure of some examples: itself, unless label sets differ."""
+        if self._ragged_offsets is None:
+            return self
+        counts = np.diff(self._ragged_offsets)[examples]
+        part = Categorical(counts)
+        where = [np.arange(self._ragged_offsets[i], self._ragged_offsets[i + 1]) for i in np.asarray(examples)]
+        part.log_prior = self.log_prior[np.concatenate(where)]
+        return part
+
     def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
         """Flat scores ``s + log h``, their offsets, and the shape the user gave."""
         s = np.asarray(potentials, dtype=np.float64)
@@ -172,6 +187,10 @@ class Binary(Categorical):
         super().__init__(2, prior)
         with np.errstate(invalid="ignore"):
             self.log_odds_prior = float(self.log_prior[1] - self.log_prior[0])
+
+    @property
+    def offset(self) -> Any:
+        return self.log_odds_prior
 
     def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
         s = np.asarray(potentials, dtype=np.float64)

@@ -1,0 +1,157 @@
+"""Training on data that arrive in pieces, or are too large to hold."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import validate_data
+
+from ..core.parallel import blas_limit
+from ..core.results import Status, Trace
+from ..core.validation import check_weights
+from ..solvers import StochasticBound
+from ..solvers.stochastic import Stream
+
+#: Numbers of X taken into memory at once.
+CHUNK_NUMBERS = 4_000_000
+
+
+class StreamingMixin:
+    """`partial_fit` and `fit_stream` for a softmax regression."""
+
+    def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from more examples: one pass, no learning rate. Every call counts as new data.
+
+        X may be far larger than memory: a memory-mapped array, or a CSR matrix of memory-mapped arrays, is read a piece at
+        a time. Continues from an earlier `fit` or `partial_fit`. The method is `StochasticBound`: the estimator's, if its
+        solver is one, or the default.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array, optional
+            All labels that will ever come; needed in the first call.
+        sample_weight : array, optional
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from partita import SoftmaxRegression
+        >>> rng = np.random.default_rng(0)
+        >>> model = SoftmaxRegression()
+        >>> for _ in range(20):
+        ...     X = rng.standard_normal((500, 3))
+        ...     model = model.partial_fit(X, X[:, 0] > 0, classes=[False, True])
+        >>> model.score(X, X[:, 0] > 0) > 0.98
+        True
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._partial_fit(X, y, classes, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def fit_stream(self: Any, batches: Iterable[Any], classes: Any) -> Any:
+        """Forget what was learned, then learn from an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` in one pass."""
+        before = dict(self.__dict__)
+        for name in ("coef_", "_stream", "n_seen_"):
+            self.__dict__.pop(name, None)
+        try:
+            for batch in batches:
+                self.partial_fit(batch[0], batch[1], classes, *batch[2:])
+        except KeyboardInterrupt:
+            if not hasattr(self, "coef_"):
+                self.__dict__.update(before)
+                raise
+            self.status_ = Status.INTERRUPTED
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        self._check_parameters()
+        solver = self._make_solver()
+        if not isinstance(solver, StochasticBound):
+            solver = StochasticBound(random_state=solver_seed(self.random_state))
+        first = not hasattr(self, "coef_")
+        if first:
+            if classes is None:
+                raise ValueError("classes must be given in the first call to partial_fit: all labels that will ever come")
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes must hold at least two labels, got {self.classes_.tolist()}")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes {list(classes)} differ from those of the first call, {self.classes_.tolist()}")
+        pieces = list(_pieces(X))
+        stream: Any = getattr(self, "_stream", None)
+        # A failure in a later piece must leave the model as it was; a single piece is checked before anything changes.
+        stream = copy.deepcopy(stream) if len(pieces) > 1 else stream
+        weights = None if sample_weight is None else check_weights("sample_weight", sample_weight, np.shape(X)[0])
+        for lo, hi in pieces:
+            whole = len(pieces) == 1
+            part = validate_data(
+                self,
+                X if whole else X[lo:hi],
+                y if whole else y[lo:hi],
+                reset=first and lo == 0,
+                accept_sparse="csr",
+                dtype=np.float64,
+                order="C",
+                accept_large_sparse=True,
+            )
+            stream = self._absorb(solver, stream, *part, None if weights is None else weights[lo:hi])
+        self._stream = stream
+        self.n_seen_ = stream.seen
+        self.n_iter_ = stream.steps
+        self.status_ = Status.STREAM
+        self.trace_ = Trace(*np.zeros((4, 0)))
+        self.__dict__.pop("_point", None)
+        return self
+
+    def _absorb(self: Any, solver: StochasticBound, stream: Any, X: Any, y: Any, weights: Any) -> Any:
+        """One piece, already checked, through the solver; writes coef_ and intercept_."""
+        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        unknown = self.classes_[codes] != y
+        if unknown.any():
+            raise ValueError(f"y holds {y[unknown][0]!r}, which is not among the classes {self.classes_.tolist()}")
+        weights = np.ones(len(codes)) if weights is None else weights
+        if self.class_weight is not None:
+            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[codes]
+        objective = self._objective(X, codes, len(self.classes_), weights)
+        theta = objective.features.pack(self.coef_, self.intercept_) if hasattr(self, "coef_") else np.zeros(objective.size)
+        if stream is None and hasattr(self, "coef_"):
+            stream = Stream.after(solver, objective, theta, getattr(self, "n_seen_", 0))
+        with blas_limit(1):
+            theta, stream = solver.stream(stream, objective, theta)
+        coefficients, intercepts = objective.features.unpack(theta)
+        self.coef_, self.intercept_ = np.ascontiguousarray(coefficients), intercepts.copy()
+        self.log_prior_ = objective.structure.log_prior
+        return stream
+
+
+def solver_seed(random_state: Any) -> Any:
+    """The estimator's random_state as a solver's: an int, or 0 for None."""
+    return 0 if random_state is None else random_state
+
+
+def _pieces(X: Any) -> Iterator[tuple[int, int]]:
+    """Ranges of rows of X small enough to copy; one range for anything that is not a large array."""
+    rows = X.shape[0] if hasattr(X, "shape") and len(X.shape) == 2 else 0
+    if not rows or not (sp.issparse(X) or isinstance(X, np.ndarray)):
+        yield 0, rows
+        return
+    numbers = X.nnz if sp.issparse(X) else X.size
+    count = max(1, -(-numbers // CHUNK_NUMBERS))
+    edges = [rows * c // count for c in range(count + 1)]
+    yield from itertools.pairwise(edges)
