@@ -68,7 +68,8 @@ class StochasticBound(EpochSolver):
         With ``curvature="ema"``, batches between updates of the curvature.
     step : "auto", float or str
         Multiple of the scaled step: a number, ``"c/t"`` (t counts batches; the papers take 4/t) or ``"c/epoch"`` for
-        c / (1 + epochs so far). ``"auto"`` is constant with variance reduction and the smaller of 1 and 4/t without.
+        c / (1 + epochs so far). ``"auto"`` is constant with variance reduction, and without it 4/t but at
+        most batch_size / (batch_size + number of parameters).
     curvature : {"fixed", "ema", "batch"}
         ``"fixed"`` (default) samples the curvature now and then (at 0, 1/4, 1/2, 1, 2, 4 ... epochs), damped so that no
         batch outweighs it. ``"ema"`` is a moving average over the batches before this one. ``"batch"`` is the published
@@ -150,8 +151,10 @@ class StochasticBound(EpochSolver):
         state.extra.total.prepare(state.source.penalty, damping)
 
     def size_of_step(self, state: EpochState) -> float:
-        if self.step == "auto":
-            return AUTO_STEP * state.extra.total.cushion if self.reduces_variance else min(1.0, 4.0 / state.steps)
+        if self.step == "auto" and self.reduces_variance:
+            return AUTO_STEP * float(state.extra.total.cushion)
+        if self.step == "auto":  # a batch smaller than the number of parameters knows only so much of the way
+            return min(self.batch_size / (self.batch_size + state.source.size), 4.0 / state.steps)
         factor, decay = parse_step(self.step)
         if decay == "t":
             return factor / state.steps
