@@ -136,12 +136,35 @@ def _srbct() -> Problem:
 
 
 def _fashion_mnist() -> Problem:
-    folder = data_directory() / "fashion_mnist"
-    with gzip.open(folder / "train-images-idx3-ubyte.gz") as file:
+    X, y = _idx("fashion_mnist", "train")
+    return Problem("fashion_mnist", X, y, "train part, pixels / 255")
+
+
+def _idx(folder: str, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels / 255 and labels of an IDX pair."""
+    path = data_directory() / folder
+    with gzip.open(path / f"{part}-images-idx3-ubyte.gz") as file:
         pixels = np.frombuffer(file.read(), dtype=np.uint8, offset=16)
-    with gzip.open(folder / "train-labels-idx1-ubyte.gz") as file:
+    with gzip.open(path / f"{part}-labels-idx1-ubyte.gz") as file:
         y = np.frombuffer(file.read(), dtype=np.uint8, offset=8).astype(np.int64)
-    return Problem("fashion_mnist", pixels.reshape(len(y), -1) / 255.0, y, "train part, pixels / 255")
+    return pixels.reshape(len(y), -1) / 255.0, y
+
+
+def _kmnist() -> Problem:
+    X, y = _idx("kmnist_test", "t10k")
+    return Problem("kmnist", X, y, "test part, pixels / 255")
+
+
+def _adult14() -> Problem:
+    parts = []
+    for part in ("train", "test"):
+        with gzip.open(data_directory() / "adult" / f"adult-{part}.csv.gz", "rt") as file:
+            parts += [line.strip().rstrip(".").split(", ") for line in file if line.count(",") == 14]
+    *columns, y = (np.array(column) for column in zip(*parts, strict=True))
+    numeric = {0, 2, 4, 10, 11, 12}
+    codes = [c.astype(np.float64) if j in numeric else np.unique(c, return_inverse=True)[1] for j, c in enumerate(columns)]
+    note = "train + test, 14 columns as in the stochastic paper: categories by number, standardised"
+    return Problem("adult14", standardize(np.column_stack(codes)), (y == ">50K").astype(np.int64), note)
 
 
 def _draw_labels(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -221,6 +244,8 @@ LOADERS: dict[str, Callable[[], Problem]] = {
     "text": _text,
     "srbct": _srbct,
     "fashion_mnist": _fashion_mnist,
+    "kmnist": _kmnist,
+    "adult14": _adult14,
     "dense_20k": _dense_20k,
     "sparse_20k": _sparse_20k,
     "bupa": _bupa,

@@ -56,7 +56,7 @@ def solvers() -> dict[str, Any]:
         "SteepestDescent": SteepestDescent(),
         "ConjugateGradient": ConjugateGradient(),
         "Newton": Newton(),
-        "Majorize": Majorize(bound="descending"),
+        "Majorize": Majorize(bound="descending", acceleration=None),
         "Majorize + subspace": Majorize(bound="descending", acceleration="subspace"),
         "LBFGS": LBFGS(),
     }
