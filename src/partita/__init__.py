@@ -13,12 +13,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
     from .estimators import SoftmaxRegression, load, save
-    from .solvers import LBFGS, ConjugateGradient, Majorize, Newton, SteepestDescent, minimize
+    from .solvers import LBFGS, ConjugateGradient, ConstrainedNewton, Majorize, Newton, SteepestDescent, minimize
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
     "estimators": ("SoftmaxRegression", "load", "save"),
-    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "SteepestDescent", "minimize"),
+    "solvers": ("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "SteepestDescent", "minimize"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -26,6 +26,7 @@ __all__ = [
     "LBFGS",
     "CapabilityError",
     "ConjugateGradient",
+    "ConstrainedNewton",
     "ConvergenceWarning",
     "Majorize",
     "ModelFileError",

@@ -31,7 +31,7 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-ALL = frozenset(Capability)
+ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP}
 WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
 
 

@@ -52,6 +52,13 @@ def check_capabilities(solver: Solver, objective: Objective) -> None:
             f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
             "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
         )
+    unused = sorted(getattr(objective, "demands", frozenset()) - getattr(solver, "uses", frozenset()), key=lambda c: c.name)
+    if unused:
+        wants = "; ".join(capability.value for capability in unused)
+        raise CapabilityError(
+            f"solver {solver.name} cannot minimise {type(objective).__name__}: it does not use {wants}, and would leave the "
+            "constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
+        )
 
 
 def minimize(
@@ -71,7 +78,7 @@ def minimize(
     objective : Objective
         What to minimise.
     start : array of shape (objective.size,), optional
-        Default: zeros.
+        Default: zeros. Of a constrained objective, the nearest feasible parameters are taken.
     solver : str or Solver
         A name (see `make_solver`) or a solver object such as ``Majorize(acceleration="anderson")``.
     max_iter : int
@@ -97,6 +104,8 @@ def minimize(
     theta = np.zeros(objective.size) if start is None else np.array(start, dtype=np.float64)
     if theta.shape != (objective.size,):
         raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
+    if hasattr(objective, "project"):
+        theta = objective.project(theta)
     point = objective.at(theta)
     if not np.isfinite(point.value):
         raise ValueError("the objective is not finite at the start; choose another start")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, Capability, Objective, Point
+from ..core.protocols import BOUNDS, Capability, Objective, Point, Subspace
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_real
 
@@ -33,6 +33,11 @@ class Majorize:
         lower. None is the method of the paper.
     step : float
         Multiple of the majorization step, in (0, 2): every value there is monotone.
+
+    Notes
+    -----
+    On a constrained objective the bound is minimised over the set, by a quadratic program: still monotone, and every
+    iterate is feasible. Acceleration then means the plane of this and the last step, cut where it would leave the set.
     """
 
     bound: str = "symmetric"
@@ -55,10 +60,17 @@ class Majorize:
         needs = {Capability.QUADRATIC_BOUND}
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
+    @property
+    def uses(self) -> frozenset[Capability]:
+        return self.requires | {Capability.CONSTRAINED_STEP}
+
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"history": deque(maxlen=ANDERSON_MEMORY + 1)}
+        constrained = Capability.CONSTRAINED_STEP in objective.capabilities
+        return {"history": deque(maxlen=ANDERSON_MEMORY + 1), "constrained": constrained}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+        if state["constrained"]:
+            return self._constrained_step(point)
         direction = self._direction(point)
         if self.acceleration == "subspace":
             following = _plane_step(point, direction)
@@ -73,6 +85,28 @@ class Majorize:
             return following
         tie = following.value <= point.value + ROUNDING * abs(point.value)
         return following if tie and _norm(following) < _norm(point) else None
+
+    def _constrained_step(self, point: Point) -> Point | None:
+        """To the feasible minimiser of the bound, and from there along the plane's better point while that is feasible."""
+        ray = point.constrained_step(self.bound)
+        if ray is None:
+            return None
+        here = ray.stay()
+        step = min(self.step, ray.reach)
+        following = ray.at(step)[0]
+        if self.acceleration is not None and ray.slope < 0.0:
+            plane = here.subspace([ray.direction], momentum=True)
+            first = np.zeros(plane.dimension)
+            first[0] = step
+            move = _plane_minimum(plane, first) - first
+            further = min(1.0, plane.reach(first, move))  # type: ignore[attr-defined]
+            better = plane.at(first + further * move) if further > 0.0 else following
+            following = better if better.value < following.value else following
+        if following.value < point.value:
+            return following
+        nearer = min((following, here), key=_norm)
+        tie = nearer.value <= point.value + ROUNDING * abs(point.value)
+        return nearer if tie and _norm(nearer) < _norm(point) else None
 
     def _direction(self, point: Point) -> FloatArray:
         return -self.step * point.model(self.bound).solve(point.gradient)
@@ -108,8 +142,12 @@ def _move(point: Point, step: FloatArray) -> Point:
 def _plane_step(point: Point, direction: FloatArray) -> Point:
     """Damped Newton in the coordinates of (majorization step, last step), from the majorization step itself."""
     plane = point.subspace([direction], momentum=True)
-    c = np.zeros(plane.dimension)
-    c[0] = 1.0
+    first = np.zeros(plane.dimension)
+    first[0] = 1.0
+    return plane.at(_plane_minimum(plane, first))
+
+
+def _plane_minimum(plane: Subspace, c: FloatArray) -> FloatArray:
     value, gradient, hessian = plane.evaluate(c)
     first = float(np.abs(gradient).max())
     for _ in range(10):
@@ -128,7 +166,7 @@ def _plane_step(point: Point, direction: FloatArray) -> Point:
         value, gradient, hessian = trial
         if float(np.abs(gradient).max()) <= 1e-3 * first:
             break
-    return plane.at(c)
+    return c
 
 
 def _anderson_step(history: Any, point: Point, residual: FloatArray) -> Point:
