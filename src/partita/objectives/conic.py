@@ -14,7 +14,7 @@ from ..core.results import FloatArray
 from .feasible_set import Cone, FeasibleSet
 
 #: Accuracy asked of Clarabel.
-TOLERANCE = 1e-11
+TOLERANCE = 1e-10
 #: Distance to a bound, relative, below which an interior-point solution is put on it if the multiplier is larger.
 NEAR = 1e-6
 
@@ -121,16 +121,18 @@ def solve_conic(C: Any, g: FloatArray, feasible: FeasibleSet, center: FloatArray
     blocks, offsets, cones = _blocks(clarabel, feasible, center)
     total = sum(cone.auxiliary.shape[1] for cone in feasible.cones)
     P = sp.csc_matrix((d + total, d + total))
+    unit = 1.0  # Clarabel's tolerances suit objectives of about unit curvature
     if C is not None:
-        P = sp.block_diag([sp.csc_matrix(np.triu(C)), sp.csc_matrix((total, total))], format="csc")
+        unit = float(np.diag(C).mean()) or 1.0
+        P = sp.block_diag([sp.csc_matrix(np.triu(C / unit)), sp.csc_matrix((total, total))], format="csc")
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-    linear = np.concatenate([g, np.zeros(total)])
+    linear = np.concatenate([g / unit, np.zeros(total)])
     solution = clarabel.DefaultSolver(
         sp.csc_matrix(P), linear, sp.csc_matrix(sp.vstack(blocks)), np.concatenate(offsets), cones, settings
     ).solve()
-    step, z = np.array(solution.x)[:d], np.array(solution.z)
+    step, z = np.array(solution.x)[:d], unit * np.array(solution.z)
     x, z = _on_bounds(center + step, z, feasible)
     m = 0 if feasible.rows is None else feasible.rows.shape[0]
     low, high = np.isfinite(feasible.row_bounds()[0]), np.isfinite(feasible.row_bounds()[1])

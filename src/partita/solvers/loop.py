@@ -44,20 +44,20 @@ class _Recorder:
 
 
 def check_capabilities(solver: Solver, objective: Objective) -> None:
-    """Raise a CapabilityError that names what the objective lacks for this solver."""
-    missing = sorted(solver.requires - objective.capabilities, key=lambda c: c.name)
-    if missing:
-        wants = "; ".join(capability.value for capability in missing)
-        raise CapabilityError(
-            f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
-            "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
-        )
+    """Raise a CapabilityError that names what the objective lacks for this solver, or demands of it."""
     unused = sorted(getattr(objective, "demands", frozenset()) - getattr(solver, "uses", frozenset()), key=lambda c: c.name)
     if unused:
         wants = "; ".join(capability.value for capability in unused)
         raise CapabilityError(
             f"solver {solver.name} cannot minimise {type(objective).__name__}: it does not use {wants}, and would leave the "
             "constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
+        )
+    missing = sorted(solver.requires - objective.capabilities, key=lambda c: c.name)
+    if missing:
+        wants = "; ".join(capability.value for capability in missing)
+        raise CapabilityError(
+            f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
+            "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
         )
 
 
