@@ -12,12 +12,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import SoftmaxRegression, load, save
+    from .estimators import MaxEnt, SoftmaxRegression, load, save
     from .solvers import LBFGS, ConjugateGradient, ConstrainedNewton, Majorize, Newton, SteepestDescent, minimize
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("SoftmaxRegression", "load", "save"),
+    "estimators": ("MaxEnt", "SoftmaxRegression", "load", "save"),
     "solvers": ("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "SteepestDescent", "minimize"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -29,6 +29,7 @@ __all__ = [
     "ConstrainedNewton",
     "ConvergenceWarning",
     "Majorize",
+    "MaxEnt",
     "ModelFileError",
     "Newton",
     "SoftmaxRegression",
