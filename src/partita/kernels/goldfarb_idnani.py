@@ -206,7 +206,9 @@ def _twin(k, d, m):
 
 
 @kernel
-def solve(JT, x, lower, upper, indptr, indices, data, row_lower, row_upper, norms, tol, bound_multipliers, row_multipliers):
+def solve(
+    JT, x, lower, upper, indptr, indices, data, row_lower, row_upper, norms, tol, bound_multipliers, row_multipliers, sides
+):
     """Run the method from the unconstrained minimum.
 
     Parameters
@@ -219,6 +221,8 @@ def solve(JT, x, lower, upper, indptr, indices, data, row_lower, row_upper, norm
         Euclidean lengths of the rows.
     bound_multipliers, row_multipliers : arrays (d,), (m,)
         Out: ``C x + g = A' row_multipliers + bound_multipliers``; positive at a lower side, negative at an upper one.
+    sides : int8 array (d + m,)
+        Out: -1 where the lower side of a variable or row is active, 1 where the upper one is, else 0.
 
     Returns
     -------
@@ -251,8 +255,11 @@ def solve(JT, x, lower, upper, indptr, indices, data, row_lower, row_upper, norm
         iterations += 1
     bound_multipliers[:] = 0.0
     row_multipliers[:] = 0.0
+    sides[:] = 0
     for k in range(q):
         c = active[k]
+        below = c < d or 2 * d <= c < 2 * d + m
+        sides[c % d if c < 2 * d else d + (c - 2 * d) % m] = -1 if below else 1
         if c < d:
             bound_multipliers[c] += u[k]
             x[c] = lower[c]

@@ -22,6 +22,8 @@ Vector = NDArray[np.float64]
 ROUNDING = 1e-12
 #: Full exchanges of the active set that may pass without progress, and in all.
 PATIENCE, MAX_EXCHANGES = 5, 60
+#: Variables up to which the dual method from scratch is the faster one, without and with a guess (`benchmarks/qp.py`).
+DUAL_COLD, DUAL_WARM = 150, 50
 #: Square root of the reciprocal condition number from which a matrix counts as singular.
 SINGULAR = 1e-7
 #: Share of its diagonal that a singular matrix gets added.
@@ -68,7 +70,8 @@ def solve_program(program: Program, guess: NDArray[np.int8] | None = None) -> Pr
     C, factor = _definite(program.C)
     if C is not program.C:
         program = Program(C, program.g, program.lower, program.upper, program.rows, program.row_lower, program.row_upper)
-    found = _exchange(program, guess)
+    small = len(program.g) <= (DUAL_COLD if guess is None else DUAL_WARM)
+    found = None if small else _exchange(program, guess)
     return found if found is not None else _dual_active_set(program, factor)
 
 
@@ -101,10 +104,10 @@ def _dual_active_set(program: Program, factor: Any) -> ProgramResult:
     norms = _row_norms(p.rows, m)
     bound, row = np.zeros(d), np.zeros(m)
     x = np.ascontiguousarray(x)
+    active = np.zeros(d + m, np.int8)
     status, iterations = goldfarb_idnani.solve(
-        *(JT, x, p.lower, p.upper, indptr, indices, data, p.row_lower, p.row_upper, norms, ROUNDING, bound, row)
+        *(JT, x, p.lower, p.upper, indptr, indices, data, p.row_lower, p.row_upper, norms, ROUNDING, bound, row, active)
     )
-    active = -np.sign(np.concatenate([bound, row])).astype(np.int8)
     return ProgramResult(x, bound, row, active, int(status), int(iterations))
 
 
