@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.preprocessing import scale
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
 from partita import CapabilityError, Majorize, SoftmaxRegression, Status, minimize
 from partita.constraints import Ball, Box, CvxpySet, Linear, Monotone, Simplex, Ties
 from partita.core.parallel import Workers
 from partita.estimators.softmax import softmax_objective
 from partita.objectives import Constrained, compile_constraints
+from partita.objectives.constraints import check_constraints
 
 try:
     import clarabel  # noqa: F401
@@ -288,3 +293,73 @@ def test_constraints_are_values():
     assert repr(Ball(1.0, norm=np.inf, classes=[1])) == "Ball(radius=1.0, norm=inf, classes=(1,))"
     model = SoftmaxRegression(constraints=[constraint, Monotone()])
     assert clone(model).constraints == model.constraints
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        [Box(lower=0.0), Box(-np.inf, np.full((3, 2), 0.5), features=[0, 2])],
+        [Linear(np.ones((2, 3, 4)), upper=[1.0, np.inf], lower=-3.0), Monotone([0, 1], increasing=False, classes=0)],
+        [Ties([[(0, 0), (1, 0)], [(0, 1), (1, 1), (2, 1)]]), Ties(features=(2, 3))],
+        [Simplex(0.5, classes=[1])],
+        Ball(0.2, norm=np.inf, center=np.zeros(4), per_class=True),
+        [],
+    ],
+    ids=str,
+)
+def test_constraints_are_stored_with_the_model(constraints, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = SoftmaxRegression(constraints=constraints).fit(X, y)
+    model.save(tmp_path / "m")
+    copy = SoftmaxRegression.load(tmp_path / "m")
+    assert check_constraints(copy.constraints) == check_constraints(constraints)
+    assert np.array_equal(copy.coef_, model.coef_)
+    assert np.array_equal(copy.fit(X, y).coef_, model.coef_)
+
+
+def test_grid_search_and_pipelines():
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), SoftmaxRegression())
+    grid = {"softmaxregression__constraints": [None, [Box(lower=0.0)], [Monotone(), Box(-1.0, 1.0)]]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+    assert pickle.loads(pickle.dumps(search.best_estimator_)).score(X, y) == search.score(X, y)
+
+
+def test_missing_clarabel_is_named_with_the_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    X, y = wine()
+    with pytest.raises(ImportError, match=r"pip install 'partita\[constraints\]'"):
+        SoftmaxRegression(constraints=[Ball(1.0)]).fit(X, y)
+    SoftmaxRegression(constraints=[Ball(1.0, norm=np.inf), Simplex()]).fit(X, y)  # needs none
+
+
+def test_a_hard_start_is_no_obstacle(rng):
+    """Scores of 10^3 and more, where the Hessian has vanished."""
+    X, y = wine()
+    likelihood = softmax_objective(X, y)
+    objective = Constrained(likelihood, compile_constraints([Monotone()], likelihood.features))
+    optimum = minimize(objective, tol=1e-8).value
+    far = minimize(objective, 3000.0 * rng.standard_normal(objective.size), tol=1e-6)
+    assert far.value == pytest.approx(optimum, rel=1e-6)
+
+
+@needs_clarabel
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in CONIC.items() if "rows" not in name])
+def test_balls_are_solved_beyond_the_interior_point_method(make, rng):
+    objective = problem(make(rng))
+    solution = minimize(objective, tol=1e-8)
+    assert solution.status is Status.CONVERGED
+    no_feasible_descent(objective, solution, rng)
+
+
+def test_an_infeasible_point_is_refused():
+    objective = problem([Simplex()])
+    with pytest.raises(ValueError, match="violate the constraints by"):
+        objective.at(np.zeros(objective.size))
+
+
+def test_too_many_parameters_for_rows_are_refused():
+    X = sp.random(20, 5000, 0.01, format="csr", random_state=0)
+    with pytest.raises(ValueError, match="constraints other than bounds need"):
+        SoftmaxRegression(constraints=[Monotone()]).fit(X, np.arange(20) % 3)

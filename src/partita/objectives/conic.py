@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..core.results import FloatArray
-from .feasible_set import Cone, FeasibleSet
+from .feasible_set import Cone, FeasibleSet, NormBall
 
 #: Accuracy asked of Clarabel.
 TOLERANCE = 1e-10
@@ -29,35 +29,22 @@ def _import(name: str, extra: str, what: str) -> Any:
 
 
 def norm_ball(where: NDArray[np.int64], center: FloatArray, radius: float, norm: int, size: int) -> Cone:
-    """``||x[where] - center|| <= radius`` in the 1- or 2-norm."""
+    """The cone of a `NormBall`."""
     _import("clarabel", "constraints", "balls in the 1- and 2-norm")
     k = len(where)
     select = sp.csr_matrix((np.ones(k), (np.arange(k), where)), shape=(k, size))
 
-    def excess(x: FloatArray) -> float:
-        return max(0.0, float(np.linalg.norm(x[where] - center, norm)) - radius)
-
-    def pull(x: FloatArray, held: NDArray[np.bool_]) -> FloatArray:
-        """Shrink the entries that are not held at a bound towards the center."""
-        off, free = x[where] - center, ~held[where]
-        if float(np.linalg.norm(off, norm)) <= radius or not off[free].any():
-            return x
-        rest, length = (float(np.linalg.norm(part, norm)) for part in (off[~free], off[free]))
-        room = max(0.0, radius**norm - rest**norm) ** (1.0 / norm)
-        moved = x.copy()
-        moved[where[free]] = center[free] + off[free] * (room / length) * (1.0 - 1e-15)
-        return moved
-
+    ball = NormBall(where, center, radius, norm)
     if norm == 2:
         matrix = sp.vstack([sp.csr_matrix((1, size)), -select], format="csr")
         offset = np.concatenate([[radius], -center])
         kinds: tuple[tuple[str, int], ...] = (("SecondOrder", k + 1),)
-        return Cone(matrix, sp.csr_matrix((k + 1, 0)), offset, kinds, excess, pull)
+        return Cone(matrix, sp.csr_matrix((k + 1, 0)), offset, kinds, ball.excess, ball)
     # |x - center| <= t, sum t <= radius
     matrix = sp.vstack([select, -select, sp.csr_matrix((1, size))], format="csr")
     auxiliary = sp.vstack([-sp.eye(k), -sp.eye(k), sp.csr_matrix(np.ones((1, k)))], format="csr")
     offset = np.concatenate([center, -center, [radius]])
-    return Cone(matrix, auxiliary, offset, (("Nonnegative", 2 * k + 1),), excess, pull)
+    return Cone(matrix, auxiliary, offset, (("Nonnegative", 2 * k + 1),), ball.excess, ball)
 
 
 def canonical_cone(function: Callable[[Any], Any], positions: NDArray[np.int64], size: int) -> Cone:

@@ -15,6 +15,7 @@ from ..core.results import FloatArray
 from ..features import LinearMap
 from ..kernels.quadratic_program import OPTIMAL, Program, box_by_products, solve_program
 from .conic import solve_conic
+from .conic_refinement import refine
 from .constraints import Constraint
 from .feasibility import check_feasible
 from .feasible_set import FeasibleSet
@@ -110,7 +111,7 @@ class Constrained:
         """``min 1/2 s'Cs + g's`` over feasible ``center + s``; None if the program was not solved."""
         feasible = self.feasible
         if feasible.cones:
-            conic = solve_conic(C, g, feasible, center)
+            conic = refine(solve_conic(C, g, feasible, center), C, g, feasible, center)
             multipliers = Multipliers(conic.row_multipliers, conic.cone_multipliers)
             return (feasible.snap(conic.x), multipliers) if conic.solved else None
         values, (low, high) = feasible.row_values(center), feasible.row_bounds()

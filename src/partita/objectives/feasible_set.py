@@ -19,6 +19,35 @@ CONIC_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
+class NormBall:
+    """``||x[where] - center|| <= radius`` in the 1- or 2-norm."""
+
+    where: NDArray[np.int64]
+    center: FloatArray
+    radius: float
+    norm: int
+
+    def off(self, x: FloatArray) -> FloatArray:
+        """The difference to the center."""
+        return np.asarray(x[self.where] - self.center)
+
+    def excess(self, x: FloatArray) -> float:
+        """Norm minus radius, at least 0."""
+        return max(0.0, float(np.linalg.norm(self.off(x), self.norm)) - self.radius)
+
+    def pull(self, x: FloatArray, held: NDArray[np.bool_]) -> FloatArray:
+        """x moved inside by shrinking the entries that are not held at a bound towards the center."""
+        off, free = self.off(x), ~held[self.where]
+        if float(np.linalg.norm(off, self.norm)) <= self.radius or not off[free].any():
+            return x
+        rest, length = (float(np.linalg.norm(part, self.norm)) for part in (off[~free], off[free]))
+        room = max(0.0, self.radius**self.norm - rest**self.norm) ** (1.0 / self.norm)
+        moved = x.copy()
+        moved[self.where[free]] = self.center[free] + off[free] * (room / length) * (1.0 - 1e-15)
+        return moved
+
+
+@dataclass(frozen=True)
 class Cone:
     """``offset - matrix x - auxiliary t`` lies in a product of cones, for some t.
 
@@ -28,9 +57,8 @@ class Cone:
         Names of Clarabel's cones without "ConeT", in the order of the rows, with their dimension.
     violation : callable
         How far a parameter vector is from the set, 0 inside.
-    pull : callable, optional
-        Moves a point that is outside by rounding to the inside, leaving alone entries held at a bound (second argument);
-        used when there are no rows.
+    ball : NormBall, optional
+        What the cone describes, if it is a ball: solutions can then be refined beyond the accuracy of Clarabel.
     """
 
     matrix: Any
@@ -38,7 +66,7 @@ class Cone:
     offset: FloatArray
     kinds: tuple[tuple[str, int], ...]
     violation: Callable[[FloatArray], float]
-    pull: Callable[[FloatArray, NDArray[np.bool_]], FloatArray] | None = None
+    ball: NormBall | None = None
 
 
 @dataclass(frozen=True)
@@ -117,8 +145,8 @@ class FeasibleSet:
         snapped = np.clip(x, self.lower, self.upper)
         if self.rows is None:
             for cone in self.cones:
-                if cone.pull is not None:
-                    snapped = cone.pull(snapped, (snapped == self.lower) | (snapped == self.upper))
+                if cone.ball is not None:
+                    snapped = cone.ball.pull(snapped, (snapped == self.lower) | (snapped == self.upper))
         for group in self.ties:
             snapped[group] = snapped[group[0]]
         return snapped
