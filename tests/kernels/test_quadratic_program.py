@@ -40,7 +40,7 @@ def worst_condition(p, result):
     for values, low, high, multipliers in ((x, p.lower, p.upper, nu), (A @ x, p.row_lower, p.row_upper, mu)):
         worst.append(np.maximum(low - values, values - high).max(initial=0.0))
         for value, lo, hi, multiplier in zip(values, low, high, multipliers, strict=True):
-            slack = value - lo if multiplier > 0 else hi - value
+            slack = value - lo if multiplier > 0 else hi - value  # inf where the multiplier has the wrong sign
             worst.append(abs(multiplier) * slack if multiplier else 0.0)
     return max(worst)
 

@@ -153,6 +153,7 @@ def _exchange(program: Program, guess: NDArray[np.int8] | None) -> ProgramResult
         )
         changes = np.flatnonzero(wrong != state)
         if changes.size == 0:
+            bound, row = _right_sign(state[:d], fixed, bound), _right_sign(state[d:], equal, row)
             return ProgramResult(x, bound, row, state, OPTIMAL, iteration)
         if changes.size < fewest:
             fewest, patience = changes.size, PATIENCE
@@ -162,6 +163,11 @@ def _exchange(program: Program, guess: NDArray[np.int8] | None) -> ProgramResult
                 return None
         state = wrong.astype(np.int8)
     return None
+
+
+def _right_sign(state: Any, fixed: Any, multipliers: Vector) -> Vector:
+    """Multipliers without the rounding that is left on the wrong side of zero."""
+    return np.where(fixed | (-state * multipliers >= 0.0), multipliers, 0.0)
 
 
 def _corrections(
