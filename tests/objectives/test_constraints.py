@@ -19,7 +19,8 @@ from partita import CapabilityError, Majorize, SoftmaxRegression, Status, minimi
 from partita.constraints import Ball, Box, CvxpySet, Linear, Monotone, Simplex, Ties
 from partita.core.parallel import Workers
 from partita.estimators.softmax import softmax_objective
-from partita.objectives import Constrained, compile_constraints
+from partita.objectives import Constrained, ConstrainedPoint, compile_constraints
+from partita.objectives.constrained import Multipliers
 from partita.objectives.constraints import check_constraints
 
 try:
@@ -126,6 +127,17 @@ def test_gap_is_an_upper_bound_all_the_way(make, rng):
         trace = minimize(objective, rng.standard_normal(objective.size), solver, tol=1e-6).trace
         assert np.all(trace.objective - optimum <= trace.gap + 1e-8 * optimum)
         assert trace.gap[-1] <= 1e-3 * optimum
+
+
+def test_gap_counts_the_slack_of_multipliers(rng):
+    """Multipliers that cancel the whole gradient at a point where no constraint is tight prove nothing by themselves."""
+    objective = problem([Linear(np.eye(39), lower=-1.0, upper=1.0)], fit_intercept=False, penalize_intercept=True)
+    optimum = minimize(objective, tol=1e-9).value
+    for size in (0.0, 0.3, 1.0):
+        inner = objective.likelihood.at(size * rng.uniform(-1.0, 1.0, objective.size))
+        point = ConstrainedPoint(objective, inner, Multipliers(inner.gradient))
+        assert np.abs(point.stationarity).max() <= 1e-12 * np.abs(inner.gradient).max()
+        assert point.value - optimum <= point.gap < np.inf
 
 
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in CASES.items()])

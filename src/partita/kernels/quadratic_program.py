@@ -23,7 +23,7 @@ ROUNDING = 1e-12
 #: Full exchanges of the active set that may pass without progress, and in all.
 PATIENCE, MAX_EXCHANGES = 5, 60
 #: Variables up to which the dual method from scratch is the faster one, without and with a guess (`benchmarks/qp.py`).
-DUAL_COLD, DUAL_WARM = 150, 50
+DUAL_COLD, DUAL_WARM = 250, 50
 #: Square root of the reciprocal condition number from which a matrix counts as singular.
 SINGULAR = 1e-7
 #: Share of its diagonal that a singular matrix gets added.
