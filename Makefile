@@ -37,6 +37,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/bound_search.py
 	$(BIN)/python benchmarks/table3.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/qp.py
+	$(BIN)/python benchmarks/constraints.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 

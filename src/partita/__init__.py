@@ -12,13 +12,26 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import SoftmaxRegression, load, save
-    from .solvers import LBFGS, SGD, ConjugateGradient, Majorize, Newton, SteepestDescent, StochasticBound, minimize
+    from .estimators import MaxEnt, SoftmaxRegression, load, save
+    from .solvers import (
+        LBFGS,
+        SGD,
+        ConjugateGradient,
+        ConstrainedNewton,
+        Majorize,
+        Newton,
+        SteepestDescent,
+        StochasticBound,
+        minimize,
+    )
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("SoftmaxRegression", "load", "save"),
-    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "SGD", "SteepestDescent", "StochasticBound", "minimize"),
+    "estimators": ("MaxEnt", "SoftmaxRegression", "load", "save"),
+    "solvers": (
+        *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "SGD", "SteepestDescent"),
+        *("StochasticBound", "minimize"),
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -27,8 +40,10 @@ __all__ = [
     "SGD",
     "CapabilityError",
     "ConjugateGradient",
+    "ConstrainedNewton",
     "ConvergenceWarning",
     "Majorize",
+    "MaxEnt",
     "ModelFileError",
     "Newton",
     "SoftmaxRegression",

@@ -2,7 +2,18 @@
 
 from .errors import CapabilityError, ConvergenceWarning, ModelFileError
 from .parallel import Workers
-from .protocols import Callback, Capability, Objective, Point, Progress, QuadraticModel, Ray, Solver, Subspace
+from .protocols import (
+    Callback,
+    Capability,
+    ConstrainedRay,
+    Objective,
+    Point,
+    Progress,
+    QuadraticModel,
+    Ray,
+    Solver,
+    Subspace,
+)
 from .random import generator
 from .results import Result, Solution, Status, Trace
 
@@ -10,6 +21,7 @@ __all__ = [
     "Callback",
     "Capability",
     "CapabilityError",
+    "ConstrainedRay",
     "ConvergenceWarning",
     "ModelFileError",
     "Objective",

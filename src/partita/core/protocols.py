@@ -26,6 +26,7 @@ class Capability(Enum):
     BATCHES = "its examples as mini-batches (objective.batches)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
+    CONSTRAINED_STEP = "the minimiser of a quadratic model within its constraints (point.constrained_step)"
 
 
 #: Names of the quadratic upper bounds that `point.model` may offer (`partita.bounds.potential` describes them).
@@ -56,6 +57,20 @@ class Ray(Protocol):
     def at(self, step: float) -> tuple[Point, float]:
         """Return the point at `step` and the slope there."""
         ...
+
+
+class ConstrainedRay(Ray, Protocol):
+    """The way from a feasible point to the feasible minimiser of a quadratic model, at step 1.
+
+    `slope` is the derivative at step 0, `reach` the largest step known to be feasible (at least 1). Points on the way carry
+    the multipliers found with the minimiser; `stay` is the origin with them.
+    """
+
+    @property
+    def slope(self) -> float: ...
+    @property
+    def reach(self) -> float: ...
+    def stay(self) -> Point: ...
 
 
 class Subspace(Protocol):
@@ -90,6 +105,9 @@ class Point(Protocol):
     def model(self, kind: str) -> QuadraticModel: ...
     def low_rank_model(self, kind: str, rank: int, method: str, allow_invalid: bool, start: Any) -> Any: ...
     def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Subspace: ...
+    def constrained_step(self, kind: str) -> ConstrainedRay | None:
+        """Towards the feasible minimiser of the model of `kind`; None if that could not be found."""
+        ...
 
 
 class Objective(Protocol):
@@ -99,6 +117,9 @@ class Objective(Protocol):
     `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
     units of one Hessian product. `blas_threads` is the most threads that dense linear algebra should take meanwhile, None
     for no limit.
+
+    An objective over a convex set also has `demands`, the capabilities that a solver must use (its `uses`) to stay in the
+    set, and `project`, which moves a start into it. For a point of such an objective, `gradient` is the KKT residual.
     """
 
     size: int

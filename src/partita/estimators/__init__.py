@@ -1,6 +1,7 @@
 """The scikit-learn face."""
 
+from .max_entropy import MaxEnt
 from .persistence import load, save
 from .softmax import SoftmaxRegression
 
-__all__ = ["SoftmaxRegression", "load", "save"]
+__all__ = ["MaxEnt", "SoftmaxRegression", "load", "save"]

@@ -13,10 +13,18 @@ from .. import __version__
 from ..core.errors import ModelFileError
 from ..core.results import Status, Trace
 from ..io import read_model, write_model
+from ..objectives import constraints
 from ..solvers.auto import SOLVERS
 
 _ESTIMATORS: dict[str, type[SavedModel]] = {}
 _SOLVER_CLASSES = {cls.__name__: cls for cls in SOLVERS.values()}
+_CONSTRAINT_CLASSES = {
+    cls.__name__: cls
+    for cls in (
+        *(constraints.Box, constraints.Linear, constraints.Ties, constraints.Monotone),
+        *(constraints.Simplex, constraints.Ball),
+    )
+}
 T = TypeVar("T", bound="SavedModel")
 
 
@@ -80,20 +88,41 @@ def _encode(name: str, value: Any) -> Any:
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
+    if isinstance(value, list | tuple) and not _is_table(value):
+        return {"list": [_encode(name, item) for item in value]}
     if isinstance(value, np.ndarray | list | tuple):
-        return {"array": [_encode(name, item) for item in np.asarray(value).tolist()]}
+        return {"array": [_plain(name, item) for item in np.asarray(value).tolist()]}
     if isinstance(value, dict):
         return {"items": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
     if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
         return {"solver": type(value).__name__, "options": asdict(value)}  # type: ignore[arg-type]
+    if is_dataclass(value) and type(value).__name__ in _CONSTRAINT_CLASSES:
+        options = {entry.name: _encode(name, getattr(value, entry.name)) for entry in fields(value)}
+        return {"constraint": type(value).__name__, "options": options}
     raise TypeError(f"parameter {name}={value!r} cannot be stored in a model file; set it to a plain value before saving")
+
+
+def _plain(name: str, value: Any) -> Any:
+    return [_plain(name, item) for item in value] if isinstance(value, list) else _encode(name, value)
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a list holds plain values, or rows of one length of them."""
+    try:
+        return bool(np.asarray(value).dtype.kind in "biufUS")
+    except ValueError:
+        return False
 
 
 def _decode(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
+    if "list" in value:
+        return [_decode(item) for item in value["list"]]
+    if "constraint" in value:
+        return _CONSTRAINT_CLASSES[value["constraint"]](**{key: _decode(item) for key, item in value["options"].items()})
     if "array" in value:
-        return np.array([_decode(item) for item in value["array"]])
+        return np.array([item if isinstance(item, list) else _decode(item) for item in value["array"]])
     if "items" in value:
         return {_decode(key): _decode(item) for key, item in value["items"]}
     return _SOLVER_CLASSES[value["solver"]](**value["options"])

@@ -20,7 +20,8 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map, row_space
-from ..objectives import Likelihood
+from ..objectives import Constrained, Likelihood, compile_constraints
+from ..objectives.constraints import check_constraints
 from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
@@ -91,6 +92,9 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         object such as ``Majorize(bound="descending", acceleration=None)`` or ``StochasticBound(validation=0.1)``.
     prior : array of shape (n_classes,), optional
         The base measure h(y) > 0, in the order of the sorted classes.
+    constraints : list of constraints, optional
+        What ``coef_`` must satisfy, such as ``[Box(lower=0.0)]`` (see `partita.constraints`). Every iterate does. Solvers
+        that can: ``"auto"``, ``"majorize"`` (monotone), ``"constrained_newton"``.
     class_weight : dict, "balanced" or None
         Weights of the classes, multiplied into the sample weights.
     max_iter : int
@@ -120,6 +124,9 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         Objective, gradient norm, certified gap and seconds at every iteration.
     status_ : Status
         Why the solver stopped.
+    kkt_residual_ : float
+        With constraints: the largest entry of what the multipliers leave of the gradient, and of the products of multipliers
+        and slacks, divided by the total weight; 0 at the optimum.
 
     Examples
     --------
@@ -140,6 +147,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         penalize_intercept: bool = False,
         solver: Any = "auto",
         prior: ArrayLike | None = None,
+        constraints: Any = None,
         class_weight: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -153,6 +161,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self.penalize_intercept = penalize_intercept
         self.solver = solver
         self.prior = prior
+        self.constraints = constraints
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
@@ -170,6 +179,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         state = dict(super().__getstate__())
         state.pop("_point", None)
         state.pop("_stream", None)
+        state.pop("_constrained_point", None)
         return state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftmaxRegression:
@@ -195,13 +205,18 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self._check_prior(classes, codes)
         Q = None
         full = X
-        if not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
+        constraints = check_constraints(self.constraints)
+        if not constraints and not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
             X, Q = row_space(X)
         objective = self._objective(X, codes, len(classes), weights)
+        start = self._warm_start(objective, classes, Q)
+        problem: Any = objective
+        if constraints:
+            problem = Constrained(objective, compile_constraints(constraints, objective.features))
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
         solution = minimize(
-            objective,
-            self._warm_start(objective, classes, Q),
+            problem,
+            start,
             self._make_solver(),
             max_iter=self.max_iter,
             tol=self.tol,
@@ -212,6 +227,11 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             coefficients, intercepts = objective.features.unpack(solution.parameters)
             objective = self._objective(full, codes, len(classes), weights)
             point = objective.at(objective.features.pack(coefficients @ Q.T, intercepts))
+        self.__dict__.pop("kkt_residual_", None)
+        self._constrained_point = point if constraints else None
+        if constraints:
+            self.kkt_residual_ = float(np.abs(point.gradient).max()) / problem.scale
+            point = point.inner
         self._store(classes, point, solution)
         return self
 
@@ -235,6 +255,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         check_count("max_iter", self.max_iter)
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         make_solver(self.solver)
+        check_constraints(self.constraints)
         Workers(self.n_jobs)
 
     def _check_prior(self, classes: Any, codes: Any) -> None:
@@ -322,6 +343,11 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         check_choice("method", method, ("information", "sandwich"))
         if not hasattr(self, "_point"):
             raise ValueError("standard errors need the training data, which are not kept in files or pickles: fit again")
+        if self._constrained_point is not None and self._constrained_point.active:
+            raise ValueError(
+                "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "
+                "normal and have no standard error; drop the constraint, or bootstrap"
+            )
         columns = self._point.objective.features.columns()
         matrix = covariance(self._point, robust=method == "sandwich")
         variances = matrix[columns, columns]

@@ -32,16 +32,17 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-ALL = frozenset(Capability)
+ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP}
 WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
 
 
 class Likelihood:
-    """``F(theta) = sum_i w_i (log Z_i - s_{i, y_i}) + 1/2 sum_j penalty_j theta_j^2``, with ``s = A theta + log h``.
+    """``F(theta) = sum_i w_i (log Z_i - s_{i, y_i}) + linear . theta + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
 
+    The scores are ``s = A theta + log h``; ``linear`` is zero unless given.
     The one place where signs and shapes are fixed: solvers minimise F, a sum (not a mean) over examples; theta is the flat
-    vector of the feature map A; the gradient is ``A' r + penalty * theta`` with ``r = w (p - e_y)``; curvature in theta is
-    ``A' S A + diag(penalty)``.
+    vector of the feature map A; the gradient is ``A' r + linear + penalty * theta`` with ``r = w (p - e_y)``; curvature in
+    theta is ``A' S A + diag(penalty)``.
 
     Parameters
     ----------
@@ -55,6 +56,8 @@ class Likelihood:
         Example weights.
     penalty : float or array of shape (size,)
         The l2 of each parameter.
+    linear : array of shape (size,), optional
+        Coefficients of a linear term.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Likelihood:
         *,
         weights: Any = None,
         penalty: float | FloatArray = 0.0,
+        linear: FloatArray | None = None,
         workers: Workers | None = None,
     ) -> None:
         self.features = features
@@ -79,6 +83,9 @@ class Likelihood:
             self.penalty = np.broadcast_to(self.penalty, (self.size,))
         if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
             raise ValueError("penalty must be finite and non-negative")
+        self.linear = None if linear is None else np.ascontiguousarray(linear, dtype=np.float64)
+        if self.linear is not None and (self.linear.shape != (self.size,) or not np.isfinite(self.linear).all()):
+            raise ValueError(f"linear must be finite with shape ({self.size},), got {self.linear.shape}")
         _check_shapes(features, structure)
         self.sampled: dict[str, Any] = {}
         self.has_offset = bool(np.any(structure.offset))
@@ -90,7 +97,7 @@ class Likelihood:
             raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
         self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = WITHOUT_TRIAL
-        if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO:
+        if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO and self.linear is None:
             self.capabilities = ALL if GaugeFactor.applies(features, self.penalty) else WITHOUT_TRIAL
 
     @property
@@ -177,6 +184,8 @@ class LikelihoodPoint:
             o = objective
             loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
             self.value = loss + 0.5 * float((o.penalty * theta) @ theta)
+            if o.linear is not None:
+                self.value += float(o.linear @ theta)
         else:
             self.value, self.marginals, self.residual = known
         self._came_by: tuple[FloatArray, FloatArray] | None = None
@@ -187,6 +196,8 @@ class LikelihoodPoint:
         gradient = features.adjoint(self.residual)
         if isinstance(features, LinearMap):
             features.remove_mean(gradient)
+        if self.objective.linear is not None:
+            gradient = gradient + self.objective.linear
         return gradient + self.objective.penalty * self.parameters
 
     @property
@@ -300,6 +311,8 @@ class LikelihoodRay:
         point = self.origin._moved(step * self.direction, step * self.image)
         slope = float(np.vdot(point.residual, self.image))
         slope += float((self.origin.objective.penalty * point.parameters) @ self.direction)
+        if self.origin.objective.linear is not None:
+            slope += float(self.origin.objective.linear @ self.direction)
         return point, slope
 
 
@@ -312,6 +325,10 @@ class LikelihoodSubspace:
         self._linear = basis @ (penalty * origin.parameters)
         self._quadratic = (basis * penalty) @ basis.T
         self._constant = 0.5 * float((penalty * origin.parameters) @ origin.parameters)
+        linear = origin.objective.linear
+        if linear is not None:
+            self._linear = self._linear + basis @ linear
+            self._constant += float(linear @ origin.parameters)
 
     @property
     def dimension(self) -> int:

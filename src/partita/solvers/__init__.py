@@ -1,6 +1,7 @@
 """Optimisers that see declared capabilities only, and the one loop that runs them."""
 
 from .auto import Auto, make_solver
+from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
 from .lbfgs import LBFGS
 from .loop import minimize
@@ -14,6 +15,7 @@ __all__ = [
     "SGD",
     "Auto",
     "ConjugateGradient",
+    "ConstrainedNewton",
     "Majorize",
     "Newton",
     "SteepestDescent",

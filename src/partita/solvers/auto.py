@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.protocols import Capability, Objective, Point, Solver
+from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
 from .lbfgs import LBFGS
 from .majorize import Majorize
@@ -16,7 +17,10 @@ from .stochastic import StochasticBound
 
 @dataclass(frozen=True)
 class Auto:
-    """The fastest solver measured for what the objective offers: Newton with Hessian products, L-BFGS without."""
+    """The fastest solver measured for what the objective offers: Newton with Hessian products, L-BFGS without.
+
+    Constrained objectives get constrained Newton steps.
+    """
 
     @property
     def name(self) -> str:
@@ -26,9 +30,15 @@ class Auto:
     def requires(self) -> frozenset[Capability]:
         return frozenset()
 
+    @property
+    def uses(self) -> frozenset[Capability]:
+        return frozenset(Capability)
+
     def start(self, objective: Objective, point: Point) -> tuple[Solver, Any]:
         newton = Newton()
         chosen: Solver = newton if newton.requires <= objective.capabilities else LBFGS()
+        if Capability.CONSTRAINED_STEP in objective.capabilities:
+            chosen = ConstrainedNewton()
         return chosen, chosen.start(objective, point)
 
     def advance(self, state: tuple[Solver, Any], point: Point) -> Point | None:
@@ -41,6 +51,7 @@ SOLVERS: dict[str, Any] = {
     "newton": Newton,
     "lbfgs": LBFGS,
     "majorize": Majorize,
+    "constrained_newton": ConstrainedNewton,
     "cg": ConjugateGradient,
     "steepest": SteepestDescent,
     "stochastic": StochasticBound,

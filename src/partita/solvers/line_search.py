@@ -16,6 +16,8 @@ def line_search(
     curvature: float = 0.1,
     decrease: float = 1e-4,
     first: tuple[Point, float] | None = None,
+    slope0: float | None = None,
+    limit: float = np.inf,
 ) -> tuple[Point, float] | None:
     """Find a point along a ray of descent that satisfies the strong Wolfe conditions.
 
@@ -28,12 +30,16 @@ def line_search(
         slope. Close to the optimum, where differences of values are lost to rounding, the slope alone decides.
     first : (point, slope), optional
         The outcome of the first step, if it is known.
+    slope0 : float, optional
+        The slope at the point; default its gradient along the ray.
+    limit : float
+        The largest step allowed.
 
     Returns
     -------
     (point, step), or None when no step lowers the objective.
     """
-    slope0 = float(point.gradient @ ray.direction)
+    slope0 = float(point.gradient @ ray.direction) if slope0 is None else slope0
     if not slope0 < 0.0:
         return None
     noise = 1e-15 * max(1.0, abs(point.value))
@@ -51,7 +57,7 @@ def line_search(
         )
         if falls and (best is None or trial.value <= best[0].value):
             best = (trial, step)
-        if falls and abs(slope) <= curvature * abs(slope0):
+        if falls and (abs(slope) <= curvature * abs(slope0) or (slope < 0.0 and step >= limit)):
             return trial, step
         width = high - low
         if falls and slope < 0.0:
@@ -59,7 +65,7 @@ def line_search(
         else:
             high, high_slope = step, slope if fine else np.nan
         stalled = high - low > 0.5 * width and not stalled
-        step = _next_step(low, low_slope, high, high_slope, stalled)
+        step = min(limit, _next_step(low, low_slope, high, high_slope, stalled))
         if high - low <= 1e-14 * low:
             break
     if best is not None and best[0].value < point.value:

@@ -45,7 +45,14 @@ class _Recorder:
 
 
 def check_capabilities(solver: Solver, objective: Objective) -> None:
-    """Raise a CapabilityError that names what the objective lacks for this solver."""
+    """Raise a CapabilityError that names what the objective lacks for this solver, or demands of it."""
+    unused = sorted(getattr(objective, "demands", frozenset()) - getattr(solver, "uses", frozenset()), key=lambda c: c.name)
+    if unused:
+        wants = "; ".join(capability.value for capability in unused)
+        raise CapabilityError(
+            f"solver {solver.name} cannot minimise {type(objective).__name__}: it does not use {wants}, and would leave the "
+            "constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
+        )
     missing = sorted(solver.requires - objective.capabilities, key=lambda c: c.name)
     if missing:
         wants = "; ".join(capability.value for capability in missing)
@@ -72,7 +79,7 @@ def minimize(
     objective : Objective
         What to minimise.
     start : array of shape (objective.size,), optional
-        Default: zeros.
+        Default: zeros. Of a constrained objective, the nearest feasible parameters are taken.
     solver : str or Solver
         A name (see `make_solver`) or a solver object such as ``Majorize(acceleration="anderson")``.
     max_iter : int
@@ -98,6 +105,8 @@ def minimize(
     theta = np.zeros(objective.size) if start is None else np.array(start, dtype=np.float64)
     if theta.shape != (objective.size,):
         raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
+    if hasattr(objective, "project"):
+        theta = objective.project(theta)
     point: Any = method.first(objective, theta) if isinstance(method, EpochSolver) else objective.at(theta)
     if not np.isfinite(point.value):
         raise ValueError("the objective is not finite at the start; choose another start")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, LOW_RANK, Capability, Objective, Point
+from ..core.protocols import BOUNDS, LOW_RANK, Capability, Objective, Point, Subspace
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_real
 
@@ -41,6 +41,11 @@ class Majorize:
     low_rank : {"lanczos", "exact", "corrected", "original"}
         How it is made. ``"lanczos"`` takes the largest eigenpairs of the bound; the others pass once over the data.
         ``"original"`` is the first paper's, which is not a bound; it needs ``allow_invalid=True``.
+
+    Notes
+    -----
+    On a constrained objective the bound is minimised over the set, by a quadratic program: still monotone, and every
+    iterate is feasible. Acceleration then means the plane of this and the last step, cut where it would leave the set.
     """
 
     bound: str = "symmetric"
@@ -72,10 +77,17 @@ class Majorize:
         needs = {Capability.QUADRATIC_BOUND if self.rank is None else Capability.LOW_RANK_BOUND}
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
+    @property
+    def uses(self) -> frozenset[Capability]:
+        return self.requires | {Capability.CONSTRAINED_STEP}
+
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"history": deque(maxlen=ANDERSON_MEMORY + 1)}
+        constrained = Capability.CONSTRAINED_STEP in objective.capabilities
+        return {"history": deque(maxlen=ANDERSON_MEMORY + 1), "constrained": constrained}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+        if state["constrained"]:
+            return self._constrained_step(point)
         model = self._model(state, point)
         for _ in range(1 if self.rank is None else LARGEST_INFLATION):
             following = self._step(state, point, -self.step * model.solve(point.gradient))
@@ -103,6 +115,28 @@ class Majorize:
         if self.acceleration == "squarem":
             return self._squarem_step(state, point, direction)
         return _move(point, direction)
+
+    def _constrained_step(self, point: Point) -> Point | None:
+        """To the feasible minimiser of the bound, and from there along the plane's better point while that is feasible."""
+        ray = point.constrained_step(self.bound)
+        if ray is None:
+            return None
+        here = ray.stay()
+        step = min(self.step, ray.reach)
+        following = ray.at(step)[0]
+        if self.acceleration is not None and ray.slope < 0.0:
+            plane = here.subspace([ray.direction], momentum=True)
+            first = np.zeros(plane.dimension)
+            first[0] = step
+            move = _plane_minimum(plane, first) - first
+            further = min(1.0, plane.reach(first, move))  # type: ignore[attr-defined]
+            better = plane.at(first + further * move) if further > 0.0 else following
+            following = better if better.value < following.value else following
+        if following.value < point.value:
+            return following
+        nearer = min((following, here), key=_norm)
+        tie = nearer.value <= point.value + ROUNDING * abs(point.value)
+        return nearer if tie and _norm(nearer) < _norm(point) else None
 
     def _squarem_step(self, state: dict[str, Any], point: Point, direction: FloatArray) -> Point:
         """theta - 2 a r + a^2 v with a = -|r|/|v|, pulled back until it is no higher than two plain steps."""
@@ -135,8 +169,12 @@ def _move(point: Point, step: FloatArray) -> Point:
 def _plane_step(point: Point, direction: FloatArray) -> Point:
     """Damped Newton in the coordinates of (majorization step, last step), from the majorization step itself."""
     plane = point.subspace([direction], momentum=True)
-    c = np.zeros(plane.dimension)
-    c[0] = 1.0
+    first = np.zeros(plane.dimension)
+    first[0] = 1.0
+    return plane.at(_plane_minimum(plane, first))
+
+
+def _plane_minimum(plane: Subspace, c: FloatArray) -> FloatArray:
     value, gradient, hessian = plane.evaluate(c)
     first = float(np.abs(gradient).max())
     for _ in range(10):
@@ -155,7 +193,7 @@ def _plane_step(point: Point, direction: FloatArray) -> Point:
         value, gradient, hessian = trial
         if float(np.abs(gradient).max()) <= 1e-3 * first:
             break
-    return plane.at(c)
+    return c
 
 
 def _anderson_step(history: Any, point: Point, residual: FloatArray) -> Point:
