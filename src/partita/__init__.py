@@ -12,13 +12,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import SoftmaxRegression, load, save
-    from .solvers import LBFGS, ConjugateGradient, Majorize, Newton, SteepestDescent, minimize
+    from .estimators import SoftmaxRegression, l1_max, load, save
+    from .solvers import LBFGS, ConjugateGradient, Majorize, Newton, ProximalNewton, SteepestDescent, minimize
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("SoftmaxRegression", "load", "save"),
-    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "SteepestDescent", "minimize"),
+    "estimators": ("SoftmaxRegression", "l1_max", "load", "save"),
+    "solvers": ("ConjugateGradient", "LBFGS", "Majorize", "Newton", "ProximalNewton", "SteepestDescent", "minimize"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -30,9 +30,11 @@ __all__ = [
     "Majorize",
     "ModelFileError",
     "Newton",
+    "ProximalNewton",
     "SoftmaxRegression",
     "Status",
     "SteepestDescent",
+    "l1_max",
     "load",
     "minimize",
     "save",

@@ -1,6 +1,6 @@
 """The scikit-learn face."""
 
 from .persistence import load, save
-from .softmax import SoftmaxRegression
+from .softmax import SoftmaxRegression, l1_max
 
-__all__ = ["SoftmaxRegression", "load", "save"]
+__all__ = ["SoftmaxRegression", "l1_max", "load", "save"]

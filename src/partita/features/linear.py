@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..kernels import dense, sparse
+from ..kernels.columns import take_sparse
 
 #: Largest entries of X for which sums of squares stay in the range of float32.
 SINGLE_RANGE = (1e-12, 1e12)
@@ -103,6 +104,14 @@ class LinearMap:
         flat = self.columns().ravel()
         out[np.ix_(flat, flat)] = blocks
         return out
+
+    def places(self, flat: Any) -> tuple[Any, Any]:
+        """Label and column of positions in the flat vector; the column of an intercept is `n_columns`."""
+        raise NotImplementedError
+
+    def take_columns(self, columns: Any) -> tuple[Any, ...]:
+        """Some columns, one after the other, as `kernels.columns` reads them; number `n_columns` is the column of ones."""
+        raise NotImplementedError
 
     def columns(self) -> Any:
         """Positions in the flat vector, (outputs, columns + intercept)."""
@@ -203,6 +212,17 @@ class DenseLinear(LinearMap):
             self._squares = DenseLinear(self.X * self.X, self.n_outputs, self.intercept, self.workers)
         return self._squares.adjoint(r)
 
+    def places(self, flat: Any) -> tuple[Any, Any]:
+        labels, columns = np.divmod(flat, self.n_columns)
+        tail = flat >= self.n_coefficients
+        return np.where(tail, flat - self.n_coefficients, labels), np.where(tail, self.n_columns, columns)
+
+    def take_columns(self, columns: Any) -> tuple[Any, ...]:
+        out = np.empty((len(columns), self.n_examples))
+        out[:] = self.X.T[np.minimum(columns, self.n_columns - 1)]
+        out[columns == self.n_columns] = 1.0
+        return (out,)
+
     def take(self, rows: Any) -> DenseLinear:
         """The map of some of the examples."""
         return DenseLinear(self.X[rows], self.n_outputs, self.intercept, self.workers)
@@ -283,6 +303,18 @@ class SparseLinear(LinearMap):
         tasks = [(*self.rows, w, lo, hi, int(self.intercept), G[c]) for c, (lo, hi) in enumerate(ranges)]
         self.workers.run(sparse.gram, tasks)
         return _mirrored(G)
+
+    def places(self, flat: Any) -> tuple[Any, Any]:
+        columns, labels = np.divmod(flat, self.n_outputs)
+        return labels, columns  # intercepts come after the last column, one per label
+
+    def take_columns(self, columns: Any) -> tuple[Any, ...]:
+        data, indices, indptr = self.columns_first
+        lengths = np.append(np.diff(indptr), np.uint64(self.n_examples))[columns]
+        count = int(lengths.sum())
+        out = (np.empty(count, data.dtype), np.empty(count, indices.dtype), np.empty(len(columns) + 1, np.uint64))
+        take_sparse(data, indices, indptr, columns, self.n_examples, *out)
+        return out
 
     def take(self, rows: Any) -> SparseLinear:
         """The map of some of the examples."""

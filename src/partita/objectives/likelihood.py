@@ -31,7 +31,7 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-ALL = frozenset(Capability)
+ALL = frozenset(Capability) - {Capability.WORKING_SET}
 WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
 
 
@@ -174,7 +174,8 @@ class LikelihoodPoint:
         if known is None:
             o = objective
             loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
-            self.value = loss + 0.5 * float((o.penalty * theta) @ theta)
+            # no BLAS: it would split long vectors over threads, which spin on afterwards
+            self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
         else:
             self.value, self.marginals, self.residual = known
         self._came_by: tuple[FloatArray, FloatArray] | None = None

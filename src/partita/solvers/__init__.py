@@ -6,6 +6,7 @@ from .lbfgs import LBFGS
 from .loop import minimize
 from .majorize import Majorize
 from .newton import Newton
+from .proximal import ProximalNewton
 
 __all__ = [
     "LBFGS",
@@ -13,6 +14,7 @@ __all__ = [
     "ConjugateGradient",
     "Majorize",
     "Newton",
+    "ProximalNewton",
     "SteepestDescent",
     "make_solver",
     "minimize",

@@ -10,11 +10,15 @@ from .descent import ConjugateGradient, SteepestDescent
 from .lbfgs import LBFGS
 from .majorize import Majorize
 from .newton import Newton
+from .proximal import ProximalNewton
 
 
 @dataclass(frozen=True)
 class Auto:
-    """The fastest solver measured for what the objective offers: Newton with Hessian products, L-BFGS without."""
+    """The fastest solver measured for what the objective offers.
+
+    Newton with Hessian products, L-BFGS without, proximal Newton where the gradient has jumps.
+    """
 
     @property
     def name(self) -> str:
@@ -25,8 +29,8 @@ class Auto:
         return frozenset()
 
     def start(self, objective: Objective, point: Point) -> tuple[Solver, Any]:
-        newton = Newton()
-        chosen: Solver = newton if newton.requires <= objective.capabilities else LBFGS()
+        offers = objective.capabilities
+        chosen: Solver = next((s for s in (Newton(), LBFGS()) if s.requires <= offers), ProximalNewton())
         return chosen, chosen.start(objective, point)
 
     def advance(self, state: tuple[Solver, Any], point: Point) -> Point | None:
@@ -41,6 +45,7 @@ SOLVERS: dict[str, Any] = {
     "majorize": Majorize,
     "cg": ConjugateGradient,
     "steepest": SteepestDescent,
+    "proximal": ProximalNewton,
 }
 
 

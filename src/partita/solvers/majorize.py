@@ -52,7 +52,7 @@ class Majorize:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        needs = {Capability.QUADRATIC_BOUND}
+        needs = {Capability.SMOOTH, Capability.QUADRATIC_BOUND}
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
