@@ -139,7 +139,7 @@ def test_warm_start_follows_the_path():
         model.set_params(l1=share * top).fit(X, y)
         cold = SoftmaxRegression(l2=0.0, l1=share * top, tol=1e-9).fit(X, y)
         assert model.trace_.objective[-1] == pytest.approx(cold.trace_.objective[-1], rel=1e-9)
-        assert model.trace_.objective[0] <= cold.trace_.objective[0]
+        assert model.trace_.objective[0] <= cold.trace_.objective[0] * (1.0 + 1e-12)
         supports.append(np.count_nonzero(model.coef_))
     assert supports[0] == 0
     assert supports[-1] > 10

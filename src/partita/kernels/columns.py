@@ -107,6 +107,27 @@ def take_sparse(data, indices, indptr, chosen, ones, t_data, t_indices, t_indptr
     t_indptr[len(chosen)] = place
 
 
+@kernel
+def by_label(labels, columns, slots, K):
+    """Order coordinates by label; returns the order, their labels, their columns' places in `slots`, and label ranges."""
+    first = np.zeros(K + 1, np.int64)
+    for a in range(len(labels)):
+        first[labels[a] + 1] += 1
+    for k in range(K):
+        first[k + 1] += first[k]
+    fill = first.copy()
+    order = np.empty(len(labels), np.int64)
+    label = np.empty(len(labels), np.uint64)
+    column = np.empty(len(labels), np.uint64)
+    for a in range(len(labels)):
+        place = fill[labels[a]]
+        fill[labels[a]] += 1
+        order[place] = a
+        label[place] = labels[a]
+        column[place] = slots[columns[a]]
+    return order, label, column, first
+
+
 @sum_kernel
 def gram_dense(X, label, column, first, w, P, H):
     """H = A' S A over the coordinates (label, column), sorted by label; the lower triangle at least.

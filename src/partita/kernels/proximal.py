@@ -25,6 +25,9 @@ ROUNDING = 4e-16
 EXPECTED_SWEEPS = 30.0
 #: Most coordinates for which it is held.
 GRAM_LIMIT = 1500
+#: The longest step, in Newton steps, and the share of the first slope above which a full step falls short.
+LONGEST = 8.0
+SHORT = 0.1
 #: A Hessian is kept while a step with it shrinks the violation to this share.
 KEEP = 0.2
 
@@ -100,11 +103,10 @@ def penalty(x, l1, l2):
 
 
 @sum_kernel
-def fit_intercepts(U, y, w, accuracy, P, R, b):
-    """Newton's method on free intercepts: adds to the scores U and to b, leaves P and R there. Returns the loss."""
+def fit_intercepts(U, y, w, accuracy, value, P, R, b):
+    """Newton's method on free intercepts, in place: U, its P and R, and b. Takes and returns the loss."""
     K, n = U.shape
     m = max(1, K - 1)  # with several labels the last one's is held: a constant added to all changes nothing
-    value = loss(U, y, w, P, R)
     H = np.empty((m, m))
     d = np.empty(K)
     trial = np.empty_like(U)
@@ -180,6 +182,52 @@ def line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R):
 
 
 @sum_kernel
+def room(theta, x):
+    """The longest step from theta through x before a coordinate reaches or leaves zero."""
+    longest = LONGEST
+    for a in range(len(theta)):
+        if x[a] == 0.0 and theta[a] != 0.0:
+            return 1.0
+        if theta[a] * (x[a] - theta[a]) < 0.0:
+            longest = min(longest, theta[a] / (theta[a] - x[a]))
+    return longest
+
+
+@sum_kernel
+def extrapolate(U, V, y, w, d, l1, l2, value, slope, longest, trial, theta, P, R):
+    """Go on from a full step d, whose image is V, while that pays. `slope` is that at its start. Returns the objective.
+
+    Far from the optimum the steps of Newton's method fall short on likelihoods, and further steps need no data.
+    """
+    K, n = U.shape
+    at = theta.copy()
+    done = 1.0
+    for _ in range(3):
+        end = 0.0
+        for k in range(K):
+            end += (R[k] * V[k]).sum()
+        for a in range(len(d)):
+            end += d[a] * (l1[a] * np.sign(theta[a]) + l2[a] * theta[a])
+        if end >= SHORT * slope or done >= longest:
+            break
+        t = min(longest, done * max(1.0 / (1.0 - end / slope), 1.5) if end > slope else longest)
+        for k in range(K):
+            for i in range(n):
+                trial[k, i] = U[k, i] + (t - done) * V[k, i]
+        for a in range(len(d)):
+            at[a] = theta[a] + (t - done) * d[a]
+        following = loss(trial, y, w, P, R) + penalty(at, l1, l2)
+        if not following < value:
+            loss(U, y, w, P, R)
+            break
+        value = following
+        theta[:] = at
+        U[:] = trial
+        done = t
+    return value
+
+
+@sum_kernel
 def image(columns, label, column, d, V):
     """V = A d"""
     V[:] = 0.0
@@ -220,11 +268,11 @@ def holds_gram(entries, pairs, m):
 
 
 @sum_kernel
-def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, theta, U, P, R, counts):
+def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_value, theta, U, P, R, counts):
     """Proximal Newton steps on the coordinates until no violation exceeds `tolerance`, in place.
 
     Coordinates are sorted by label; label k owns first[k] to first[k + 1]. `counts` receives the steps, sweeps and Hessians.
-    Returns the objective's part that these coordinates and the data determine.
+    Takes and returns the loss.
     """
     K, n = U.shape
     m = len(theta)
@@ -242,7 +290,7 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, theta
             pairs += 0.5 * float(rows[0][i + 1] - rows[0][i]) ** 2
         gram = holds_gram(entries, pairs, m)
     H = np.empty((m, m)) if gram else np.empty((0, 0))
-    value = loss(U, y, w, P, R) + penalty(theta, l1, l2)
+    value = loss_value + penalty(theta, l1, l2)
     worst = largest_violation(columns, label, column, R, theta, l1, l2, g)
     kept, majorize = False, False
     for _ in range(limit):
@@ -274,7 +322,10 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, theta
         image(columns, label, column, z, V)
         step = 0.0
         if slope < 0.0:
+            longest = room(theta, x)
             step, value = line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R)
+            if step == 1.0 and longest > 1.0:
+                value = extrapolate(U, V, y, w, z, l1, l2, value, slope, longest, trial, theta, P, R)
         if step == 0.0:
             if not gram or not kept:
                 if majorize:
@@ -286,7 +337,7 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, theta
         before = worst
         worst = largest_violation(columns, label, column, R, theta, l1, l2, g)
         kept = step == 1.0 and worst <= KEEP * before
-    return value
+    return value - penalty(theta, l1, l2)
 
 
 @sum_kernel

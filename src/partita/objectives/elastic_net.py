@@ -11,6 +11,7 @@ from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..features import LinearMap
 from ..kernels import proximal
+from ..kernels.columns import by_label
 from .likelihood import Likelihood, LikelihoodPoint
 
 #: Proximal Newton steps in one descent.
@@ -55,7 +56,8 @@ class ElasticNet:
         self.free: IntArray = np.flatnonzero(free)
         if len(self.free) and not np.array_equal(self.free, np.arange(self.features.n_coefficients, self.size)):
             raise ValueError("every coefficient needs l1 > 0 or l2 > 0; only all intercepts together may go without")
-        self._columns: tuple[Any, Any] = (np.empty(0, np.int64), ())
+        self._slots: IntArray = np.full(self.features.n_columns + 1, -1)
+        self._columns: tuple[Any, ...] = ()
 
     @property
     def dense_cost(self) -> float:
@@ -74,12 +76,15 @@ class ElasticNet:
         """The objective seen from `parameters`."""
         return ElasticNetPoint(self, self.likelihood.at(parameters))
 
-    def take_columns(self, columns: Any) -> tuple[Any, ...]:
-        """Those columns of X, kept until others are asked for."""
-        if not np.array_equal(self._columns[0], columns):
-            self._columns = (columns, self.features.take_columns(columns))
-        taken: tuple[Any, ...] = self._columns[1]
-        return taken
+    def hold_columns(self, columns: Any) -> tuple[tuple[Any, ...], IntArray]:
+        """Copies of at least those columns, and the place of each column of X among them."""
+        if len(columns) and self._slots[columns].min() < 0:
+            wanted = self._slots >= 0
+            wanted[columns] = True
+            used = np.flatnonzero(wanted)
+            self._columns = self.features.take_columns(used)
+            self._slots[used] = np.arange(len(used))
+        return self._columns, self._slots
 
 
 class ElasticNetPoint:
@@ -103,17 +108,30 @@ class ElasticNetPoint:
         """The point with free intercepts at their best values."""
         if self._is_centred:
             return self
-        o = self.objective
-        theta, U = self.parameters.copy(), np.ascontiguousarray(self.smooth.u.T)
-        self._fit_intercepts(theta, U, np.empty_like(U), np.empty_like(U))
-        smooth = LikelihoodPoint(o.likelihood, theta, np.ascontiguousarray(U.T))
-        return ElasticNetPoint(o, smooth, centred=True)
+        theta, U, P, R = self._by_label()
+        return self._moved(theta, U, P, R, self._loss)
 
-    def _fit_intercepts(self, theta: FloatArray, U: FloatArray, P: FloatArray, R: FloatArray) -> None:
+    @property
+    def _loss(self) -> float:
+        theta = self.parameters
+        return self.smooth.value - 0.5 * float((self.objective.likelihood.penalty * theta * theta).sum())
+
+    def _by_label(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Copies of the parameters, and of scores, probabilities and residuals as (labels, examples)."""
+        smooth = self.smooth
+        U, P, R = (np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual))
+        return self.parameters.copy(), U, P, R
+
+    def _moved(self, theta: FloatArray, U: FloatArray, P: FloatArray, R: FloatArray, loss: float) -> ElasticNetPoint:
+        """The point at `theta` with free intercepts at their best values; takes over the arrays."""
         o = self.objective
         likelihood = o.likelihood
-        intercepts = theta[o.free[0] :]
-        proximal.fit_intercepts(U, likelihood.y, likelihood.weights, CENTRED * o.scale, P, R, intercepts)
+        if len(o.free):
+            intercepts = theta[o.free[0] :]
+            loss = proximal.fit_intercepts(U, likelihood.y, likelihood.weights, CENTRED * o.scale, loss, P, R, intercepts)
+        value = loss + 0.5 * float((likelihood.penalty * theta * theta).sum())
+        u, p, r = (np.ascontiguousarray(a.T) for a in (U, P, R))
+        return ElasticNetPoint(o, LikelihoodPoint(likelihood, theta, u, (value, p, r)), centred=True)
 
     @property
     def l1_max(self) -> float:
@@ -157,23 +175,19 @@ class ElasticNetPoint:
         start, o = self.centred, self.objective
         if not len(coordinates):
             return start
-        chosen = np.union1d(coordinates, o.free)
-        likelihood, features = o.likelihood, o.features
-        labels, columns = features.places(chosen)
-        order = np.lexsort((columns, labels))
-        chosen, labels, columns = chosen[order], labels[order], columns[order]
-        used, column = np.unique(columns, return_inverse=True)
-        first = np.searchsorted(labels, np.arange(features.n_outputs + 1))
-        theta, part = start.parameters.copy(), start.parameters[chosen]
-        U = np.ascontiguousarray(start.smooth.u.T)
-        P, R, counts = np.empty_like(U), np.empty_like(U), np.zeros(3)
-        proximal.descend(
-            *(o.take_columns(used), labels.astype(np.uint64), column.astype(np.uint64), first),
-            *(likelihood.y, likelihood.weights, o.l1[chosen], likelihood.penalty[chosen]),
-            *(tolerance, STEPS, part, U, P, R, counts),
+        wanted = np.zeros(o.size, bool)
+        wanted[coordinates] = wanted[o.free] = True
+        chosen = np.flatnonzero(wanted)
+        likelihood = o.likelihood
+        labels, columns = o.features.places(chosen)
+        held, slots = o.hold_columns(columns)
+        order, label, column, first = by_label(labels, columns, slots, o.features.n_outputs)
+        chosen = chosen[order]
+        theta, U, P, R = start._by_label()
+        part, counts = theta[chosen], np.zeros(3)
+        loss = proximal.descend(
+            *(held, label, column, first, likelihood.y, likelihood.weights, o.l1[chosen], likelihood.penalty[chosen]),
+            *(tolerance, STEPS, start._loss, part, U, P, R, counts),
         )
         theta[chosen] = part
-        if len(o.free):
-            start._fit_intercepts(theta, U, P, R)
-        smooth = LikelihoodPoint(likelihood, theta, np.ascontiguousarray(U.T))
-        return ElasticNetPoint(o, smooth, centred=True)
+        return start._moved(theta, U, P, R, loss)
