@@ -24,7 +24,7 @@ from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
-from .data import training_data
+from .data import class_codes, training_data
 from .persistence import SavedModel
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
@@ -215,7 +215,7 @@ class SoftmaxRegression(SavedModel, ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxRegression:
         self._check_parameters()
         X, y = training_data(self, X, y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = class_codes(y)
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(codes))

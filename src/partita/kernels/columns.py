@@ -87,27 +87,6 @@ def add_weighted(columns, j, step, c, v):
 
 
 @kernel
-def take_sparse(data, indices, indptr, chosen, ones, t_data, t_indices, t_indptr):
-    """Copy the chosen columns, and a column of ones for every `chosen` entry equal to the number of columns."""
-    place = np.uint64(0)
-    one = np.uint64(1)
-    for a in range(len(chosen)):
-        t_indptr[a] = place
-        j = chosen[a]
-        if j == len(indptr) - 1:
-            for i in range(ones):
-                t_data[place] = 1.0
-                t_indices[place] = i
-                place += one
-        else:
-            for q in range(indptr[j], indptr[j + 1]):
-                t_data[place] = data[q]
-                t_indices[place] = indices[q]
-                place += one
-    t_indptr[len(chosen)] = place
-
-
-@kernel
 def by_label(labels, columns, slots, K):
     """Order coordinates by label; returns the order, their labels, their columns' places in `slots`, and label ranges."""
     first = np.zeros(K + 1, np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -56,8 +55,6 @@ class ElasticNet:
         self.free: IntArray = np.flatnonzero(free)
         if len(self.free) and not np.array_equal(self.free, np.arange(self.features.n_coefficients, self.size)):
             raise ValueError("every coefficient needs l1 > 0 or l2 > 0; only all intercepts together may go without")
-        self._slots: IntArray = np.full(self.features.n_columns + 1, -1)
-        self._columns: tuple[Any, ...] = ()
 
     @property
     def dense_cost(self) -> float:
@@ -75,16 +72,6 @@ class ElasticNet:
     def at(self, parameters: FloatArray) -> ElasticNetPoint:
         """The objective seen from `parameters`."""
         return ElasticNetPoint(self, self.likelihood.at(parameters))
-
-    def hold_columns(self, columns: Any) -> tuple[tuple[Any, ...], IntArray]:
-        """Copies of at least those columns, and the place of each column of X among them."""
-        if len(columns) and self._slots[columns].min() < 0:
-            wanted = self._slots >= 0
-            wanted[columns] = True
-            used = np.flatnonzero(wanted)
-            self._columns = self.features.take_columns(used)
-            self._slots[used] = np.arange(len(used))
-        return self._columns, self._slots
 
 
 class ElasticNetPoint:
@@ -160,7 +147,7 @@ class ElasticNetPoint:
         excess = np.maximum(c * np.abs(v) - l1, 0.0)
         conjugate = np.divide(0.5 * excess**2, l2, out=np.zeros_like(v), where=l2 > 0.0)
         terms = l1 * np.abs(theta) + 0.5 * l2 * theta**2 + c * v * theta + conjugate
-        return float(np.maximum(terms, 0.0).sum()) + self._divergence(c)
+        return float(np.maximum(terms, 0.0).sum()) + max(0.0, self._divergence(c))
 
     def _divergence(self, c: float) -> float:
         """sum_i w_i KL(q_i || p_i) with q = e_y + c (p - e_y): s = 1 - p_y is scaled by c."""
@@ -180,7 +167,7 @@ class ElasticNetPoint:
         chosen = np.flatnonzero(wanted)
         likelihood = o.likelihood
         labels, columns = o.features.places(chosen)
-        held, slots = o.hold_columns(columns)
+        held, slots = o.features.hold_columns(columns)
         order, label, column, first = by_label(labels, columns, slots, o.features.n_outputs)
         chosen = chosen[order]
         theta, U, P, R = start._by_label()
