@@ -30,7 +30,7 @@ class ProximalNewton:
         thirtieth of that if the set holds all that violate: it may then be the last round.
     """
 
-    working_set: int = 100
+    working_set: int = 50
     reduction: float = 0.3
 
     def __post_init__(self) -> None:
