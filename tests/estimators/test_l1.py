@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
 from partita import CapabilityError, ProximalNewton, SoftmaxRegression, l1_max, load
+from partita.estimators.data import class_codes
 
 
 def cancer():
@@ -180,6 +181,19 @@ def test_wrong_l1_and_wrong_solver_are_named():
             SoftmaxRegression(l1=wrong).fit(X, y)
     with pytest.raises(CapabilityError, match="without jumps"):
         SoftmaxRegression(l1=1.0, solver="lbfgs").fit(X, y)
+
+
+def test_classes_of_integers_are_those_of_numpy(rng):
+    for kind, values in (
+        (np.int64, [-5, 3, 900]),
+        (np.int8, [-100, 0, 100]),
+        (np.uint8, [0, 255]),
+        (np.uint64, [2**63, 2**64 - 1]),
+    ):
+        y = rng.choice(np.array(values, kind), 3000)
+        for ours, theirs in zip(class_codes(y), np.unique(y, return_inverse=True), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+            assert ours.dtype == theirs.dtype
 
 
 def test_without_l1_nothing_has_changed():

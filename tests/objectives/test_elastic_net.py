@@ -167,6 +167,20 @@ def test_scale_of_the_data_does_not_matter(factor):
     assert scaled.value == pytest.approx(first.value, rel=1e-9)
 
 
+def test_a_forbidden_label_stays_out():
+    X, y = data(4, classes=3)
+    y[y == 1] = 2
+    y[:3] = [0, 2, 0]
+    y = np.append(y, 1)  # so that the class exists; it weighs nothing
+    X, weights = np.vstack([X, X[:1]]), np.append(np.ones(len(X)), 0.0)
+    objective = softmax_objective(X, y, l1=1.0, l2=0.0, prior=[1.0, 0.0, 1.0], weights=weights)
+    solution = minimize(objective, tol=1e-9)
+    pair = minimize(softmax_objective(X[:-1], y[:-1], l1=1.0, l2=0.0), tol=1e-9)
+    assert not objective.features.unpack(solution.parameters)[0][1].any()
+    assert solution.value == pytest.approx(pair.value, rel=1e-9)  # the least |a| + |b| with a - b given is |a - b|
+    assert solution.trace.gap[-1] <= 1e-6 * solution.value
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_recovers_from_a_saturated_start(classes):
     X, y = data(9, classes=classes)

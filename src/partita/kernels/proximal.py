@@ -23,8 +23,9 @@ DECREASE = 1e-3
 ROUNDING = 4e-16
 #: Sweeps that a Newton step takes by columns, about: what holding the Gram matrix is weighed against.
 EXPECTED_SWEEPS = 30.0
-#: Most coordinates for which it is held.
+#: Most coordinates, and most entries of dense columns, for which it is held.
 GRAM_LIMIT = 1500
+DENSE_LIMIT = 20_000_000
 #: The longest step, in Newton steps, and the share of the first slope above which a full step falls short.
 LONGEST = 8.0
 SHORT = 0.1
@@ -129,7 +130,7 @@ def fit_intercepts(U, y, w, accuracy, value, P, R, b):
             s = 0.0
             for i in range(n):
                 s += w[i] * P[k, i]
-            H[k, k] = (H[k, k] + s) * (1.0 + 1e-12)
+            H[k, k] = (H[k, k] + s) * (1.0 + 1e-12) if s > 0.0 else 1.0  # a label that the base measure forbids
         if cholesky_solve(H, d[:m]) != 0:
             break
         if K > 1:
@@ -281,7 +282,7 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_
     if len(columns) == 1:
         entries = float(m) * n
         rows = (np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0))
-        gram = holds_gram(entries, 0.5 * entries * m / 4.0, m)
+        gram = entries <= DENSE_LIMIT and holds_gram(entries, 0.5 * entries * m / 4.0, m)
     else:
         rows = rows_of(columns, column, n)
         entries = float(len(rows[2]))
@@ -342,13 +343,17 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_
 
 @sum_kernel
 def divergence(P, y, w, c):
-    """sum_i w_i KL(q_i || p_i) for q = e_y + c (p - e_y); P is (examples x labels), one column for two classes."""
+    """sum_i w_i KL(q_i || p_i) for q = e_y + c (p - e_y).
+
+    P is (examples x labels). One column holds the log-odds instead: of two probabilities one may be too small for 1 - p.
+    """
     total = 0.0
     log_c = np.log(c) if c > 0.0 else 0.0
     for i in range(P.shape[0]):
         if P.shape[1] == 1:
-            p = P[i, 0] if y[i] == 1 else 1.0 - P[i, 0]
-            s = 1.0 - P[i, 0] if y[i] == 1 else P[i, 0]
+            margin = P[i, 0] if y[i] == 1 else -P[i, 0]
+            p = 1.0 / (1.0 + np.exp(-margin))
+            s = 1.0 / (1.0 + np.exp(margin))
         else:
             p = P[i, y[i]]
             s = 1.0 - p

@@ -154,8 +154,8 @@ class ElasticNetPoint:
         if c >= 1.0:
             return 0.0
         likelihood = self.objective.likelihood
-        p = self.smooth.marginals
-        return float(proximal.divergence(p.reshape(len(p), -1), likelihood.y, likelihood.weights, c))
+        p = self.smooth.u if self.objective.features.n_outputs == 1 else self.smooth.marginals
+        return float(proximal.divergence(p, likelihood.y, likelihood.weights, c))
 
     def descend(self, coordinates: IntArray, tolerance: float) -> ElasticNetPoint:
         """See `core.protocols.Point`."""
