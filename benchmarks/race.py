@@ -99,9 +99,13 @@ class Race:
         except Exception as error:
             return Attempt(np.inf, time.perf_counter() - start, True, f"{type(error).__name__}: {error}")
         seconds = time.perf_counter() - start
-        value = objective(X, y, coef, intercept, self.l2, self.penalize_intercept)
+        value = self.judge(coef, intercept)
         # A fit that nearly filled its budget would not arrive with a tighter tolerance either.
         return Attempt(value if np.isfinite(value) else np.inf, seconds, seconds > 0.8 * budget)
+
+    def judge(self, coef: np.ndarray, intercept: Any) -> float:
+        """The objective of an answer."""
+        return objective(self.problem.X, self.problem.y, coef, intercept, self.l2, self.penalize_intercept)
 
     def best(self) -> float:
         """The lowest objective seen by anyone."""

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import MaxEnt, SoftmaxRegression, load, save
+    from .estimators import MaxEnt, SoftmaxRegression, l1_max, load, save
     from .solvers import (
         LBFGS,
         SGD,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ConstrainedNewton,
         Majorize,
         Newton,
+        ProximalNewton,
         SteepestDescent,
         StochasticBound,
         minimize,
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("MaxEnt", "SoftmaxRegression", "load", "save"),
+    "estimators": ("MaxEnt", "SoftmaxRegression", "l1_max", "load", "save"),
     "solvers": (
-        *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "SGD", "SteepestDescent"),
-        *("StochasticBound", "minimize"),
+        *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "ProximalNewton", "SGD"),
+        *("SteepestDescent", "StochasticBound", "minimize"),
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -46,10 +47,12 @@ __all__ = [
     "MaxEnt",
     "ModelFileError",
     "Newton",
+    "ProximalNewton",
     "SoftmaxRegression",
     "Status",
     "SteepestDescent",
     "StochasticBound",
+    "l1_max",
     "load",
     "minimize",
     "save",

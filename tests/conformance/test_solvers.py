@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import scale
 
-from partita import LBFGS, ConjugateGradient, Majorize, Newton, Status, SteepestDescent, minimize
+from partita import LBFGS, ConjugateGradient, Majorize, Newton, ProximalNewton, Status, SteepestDescent, minimize
 from partita.estimators.softmax import softmax_objective
 from partita.features import LabelFeatures
 from partita.objectives import Likelihood
@@ -64,6 +64,17 @@ def labels():
     return Likelihood(LabelFeatures(F, counts), Categorical(counts), rng.integers(0, counts), penalty=0.5)
 
 
+def lasso():
+    X, y = load_wine(return_X_y=True)
+    return softmax_objective(scale(X), y, l2=0.0, l1=2.0)
+
+
+def elastic_net():
+    rng = np.random.default_rng(2)
+    X = sp.random(300, 400, 0.03, format="csr", random_state=0)
+    return softmax_objective(X, rng.integers(0, 4, 300), l2=0.5, l1=0.3)
+
+
 PROBLEMS = [wine, cancer, digits, sparse, free_intercept, labels]
 
 
@@ -84,6 +95,18 @@ def test_reaches_the_optimum(solver, make):
     assert solution.value - reference.value <= (1e-4 if first_order else 1e-9) * reference.value
     if np.isfinite(fresh.gap):
         assert solution.value - reference.value <= fresh.gap + 1e-9 * reference.value
+
+
+@pytest.mark.parametrize("make", [lasso, elastic_net], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("solver", [Auto(), ProximalNewton(), ProximalNewton(1, 0.9)], ids=repr)
+def test_reaches_the_optimum_with_l1(solver, make):
+    objective = make()
+    solution = minimize(objective, solver=solver, tol=1e-9)
+    assert solution.status in (Status.CONVERGED, Status.PRECISION)
+    fresh = objective.at(solution.parameters)
+    assert np.abs(fresh.gradient).max() <= 1.01e-9 * objective.scale
+    assert fresh.gap <= 1e-7 * fresh.value
+    assert np.all(np.diff(solution.trace.objective) <= 1e-15 * fresh.value)
 
 
 @pytest.mark.parametrize("make", PROBLEMS, ids=lambda make: make.__name__)

@@ -13,7 +13,7 @@ from partita.solvers import make_solver
 class Bowl:
     """A quadratic that offers a value and a gradient only: x'Ax/2 - b'x."""
 
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH})
     scale = 1.0
     dense_cost = strong_cost = float("inf")
     blas_threads = None

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
-from .results import FloatArray
+from .results import FloatArray, IntArray
 
 
 class Capability(Enum):
     """What an objective can offer beyond a value and a gradient. The text completes "the objective must offer ..."."""
 
+    SMOOTH = "a gradient without jumps (an l1 penalty has jumps)"
+    WORKING_SET = "descent on some of its coordinates (point.descend)"
     HESSIAN_PRODUCT = "products with its Hessian (point.hessian_product)"
     PRECONDITIONER = "an approximate inverse Hessian (point.preconditioner)"
     HESSIAN = "its Hessian as a matrix (point.model('hessian'))"
@@ -109,10 +111,18 @@ class Point(Protocol):
         """Towards the feasible minimiser of the model of `kind`; None if that could not be found."""
         ...
 
+    def descend(self, coordinates: IntArray, tolerance: float) -> Point:
+        """A lower point that differs in these coordinates only, where their gradient is at most `tolerance` if possible.
+
+        Coordinates that carry no penalty are always among them.
+        """
+        ...
+
 
 class Objective(Protocol):
     """A function to minimise.
 
+    Where it is not smooth, `point.gradient` is the shortest subgradient: zero at the minimum and only there.
     `scale` is what gradients are divided by before they are compared with a tolerance (the total weight of the data).
     `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
     units of one Hessian product. `blas_threads` is the most threads that dense linear algebra should take meanwhile, None

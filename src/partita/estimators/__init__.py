@@ -2,6 +2,6 @@
 
 from .max_entropy import MaxEnt
 from .persistence import load, save
-from .softmax import SoftmaxRegression
+from .softmax import SoftmaxRegression, l1_max
 
-__all__ = ["MaxEnt", "SoftmaxRegression", "load", "save"]
+__all__ = ["MaxEnt", "SoftmaxRegression", "l1_max", "load", "save"]

@@ -8,6 +8,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+#: Span of integer labels up to which they are counted, and number from which that is worth it.
+FEW_LABELS = 1000
+
 
 def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """X as a float64 C-contiguous array or CSR matrix, and y as a vector of labels.
@@ -24,6 +27,19 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     )
     check_classification_targets(y)
     return X, y
+
+
+def class_codes(y: Any) -> tuple[Any, Any]:
+    """The sorted classes and the position of each label among them: ``np.unique`` without its sort for small integers."""
+    if y.dtype.kind not in "iu" or y.dtype == np.uint64 or y.ndim != 1 or len(y) < FEW_LABELS:
+        return np.unique(y, return_inverse=True)
+    low, high = int(y.min()), int(y.max())
+    if high - low >= FEW_LABELS:
+        return np.unique(y, return_inverse=True)
+    shifted = y.astype(np.int64) - low
+    present = np.bincount(shifted, minlength=high - low + 1) > 0
+    found = np.flatnonzero(present)
+    return (found + low).astype(y.dtype), (np.cumsum(present) - 1)[shifted]
 
 
 def _plain(X: Any, y: Any) -> bool:

@@ -20,13 +20,13 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map, row_space
-from ..objectives import Constrained, Likelihood, compile_constraints
+from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
 from ..objectives.constraints import check_constraints
 from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
-from .data import training_data
+from .data import class_codes, training_data
 from .persistence import SavedModel
 from .streaming import StreamingMixin, solver_seed
 
@@ -41,18 +41,45 @@ def softmax_objective(
     y: Any,
     *,
     l2: float = 1.0,
+    l1: float = 0.0,
     fit_intercept: bool = True,
     penalize_intercept: bool = False,
     prior: ArrayLike | None = None,
     weights: Any = None,
     n_jobs: int | None = None,
-) -> Likelihood:
+) -> Any:
     """The objective that `SoftmaxRegression` minimises, for use with `partita.minimize`.
 
-    Two classes get one coefficient vector (the log-odds of the second), more get one each.
+    Two classes get one coefficient vector (the log-odds of the second), more get one each. A `Likelihood`, or with l1 > 0
+    an `ElasticNet`.
     """
     classes, codes = np.unique(y, return_inverse=True)
-    return _objective(X, codes, len(classes), l2, fit_intercept, penalize_intercept, prior, weights, n_jobs)
+    return _objective(X, codes, len(classes), l2, l1, fit_intercept, penalize_intercept, prior, weights, n_jobs)
+
+
+def l1_max(
+    X: Any,
+    y: Any,
+    *,
+    fit_intercept: bool = True,
+    penalize_intercept: bool = False,
+    prior: ArrayLike | None = None,
+    weights: Any = None,
+) -> float:
+    """The smallest l1 at which every coefficient of `SoftmaxRegression` is zero: where a regularisation path begins.
+
+    It does not depend on l2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from partita import l1_max
+    >>> round(l1_max(*load_breast_cancer(return_X_y=True)), 1)
+    114841.1
+    """
+    options = {"fit_intercept": fit_intercept, "penalize_intercept": penalize_intercept, "prior": prior, "weights": weights}
+    objective = softmax_objective(X, y, l2=0.0, l1=1.0, **options)  # any l1: at zero it does not enter the smooth part
+    return float(objective.at(np.zeros(objective.size)).l1_max)
 
 
 def _objective(
@@ -60,36 +87,42 @@ def _objective(
     codes: Any,
     n_classes: int,
     l2: float,
+    l1: float,
     fit_intercept: bool,
     penalize_intercept: bool,
     prior: ArrayLike | None,
     weights: Any,
     n_jobs: int | None,
-) -> Likelihood:
+) -> Likelihood | ElasticNet:
     workers = Workers(n_jobs)
     features = linear_map(X, 1 if n_classes == 2 else n_classes, fit_intercept, workers)
-    penalty = np.full(features.size, float(l2))
+    penalised = np.ones(features.size)
     if not penalize_intercept:
-        penalty[features.n_coefficients :] = 0.0
+        penalised[features.n_coefficients :] = 0.0
     structure = Binary(prior) if n_classes == 2 else Categorical(n_classes, prior)
-    return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
+    likelihood = Likelihood(features, structure, codes, weights=weights, penalty=l2 * penalised, workers=workers)
+    return ElasticNet(likelihood, l1 * penalised) if l1 > 0.0 else likelihood
 
 
 class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimator):
     """Softmax regression: p(y | x) proportional to h(y) exp(coef_y . x + intercept_y), by penalised maximum likelihood.
 
-    Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||coef||^2``. ``l2`` is ``1 / C`` of scikit-learn's
-    LogisticRegression, and the optimum is the same.
+    Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||coef||^2 + l1 ||coef||_1``. Without l1, ``l2`` is ``1 / C`` of
+    scikit-learn's LogisticRegression; with ``l2=0``, ``l1`` is. The optimum is the same.
 
     Parameters
     ----------
     l2 : float, default 1.0
-        Strength of the penalty; 0 for plain maximum likelihood.
+        Strength of the quadratic penalty; 0 for none.
+    l1 : float, default 0.0
+        Strength of the penalty on absolute values, which sets coefficients to exactly zero. The smallest value at which
+        all are zero is `partita.l1_max`. For the lasso set ``l2=0`` as well.
     fit_intercept, penalize_intercept : bool
-        Whether there is an intercept, and whether `l2` applies to it.
+        Whether there is an intercept, and whether `l2` and `l1` apply to it.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"newton"``, ``"lbfgs"``, ``"majorize"``, ``"cg"``, ``"steepest"``, ``"stochastic"``, ``"sgd"``, or an
-        object such as ``Majorize(bound="descending", acceleration=None)`` or ``StochasticBound(validation=0.1)``.
+        object such as ``Majorize(bound="descending", acceleration=None)`` or ``StochasticBound(validation=0.1)``. With
+        l1 > 0 ``"auto"`` or ``"proximal"``; with constraints ``"auto"`` or ``"majorize"``.
     prior : array of shape (n_classes,), optional
         The base measure h(y) > 0, in the order of the sorted classes.
     constraints : list of constraints, optional
@@ -100,7 +133,8 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     max_iter : int
         Most iterations of the solver (epochs of a stochastic one).
     tol : float
-        Stop when the largest absolute entry of the gradient of the mean loss is at most `tol`.
+        Stop when the largest absolute entry of the gradient of the mean loss (with l1 > 0: of the shortest subgradient)
+        is at most `tol`.
     warm_start : bool
         Start from the last fit.
     n_jobs : int or None
@@ -143,6 +177,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def __init__(
         self,
         l2: float = 1.0,
+        l1: float = 0.0,
         fit_intercept: bool = True,
         penalize_intercept: bool = False,
         solver: Any = "auto",
@@ -157,6 +192,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         verbose: int = 0,
     ) -> None:
         self.l2 = l2
+        self.l1 = l1
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
         self.solver = solver
@@ -195,7 +231,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxRegression:
         self._check_parameters()
         X, y = training_data(self, X, y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = class_codes(y)
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(codes))
@@ -206,7 +242,8 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         Q = None
         full = X
         constraints = check_constraints(self.constraints)
-        if not constraints and not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
+        plain = self.l1 == 0.0 and not constraints  # rotations change l1 norms and constraints
+        if plain and not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
             X, Q = row_space(X)
         objective = self._objective(X, codes, len(classes), weights)
         start = self._warm_start(objective, classes, Q)
@@ -237,7 +274,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
 
     def _objective(self, X: Any, codes: Any, n_classes: int, weights: FloatArray) -> Any:
         return _objective(
-            *(X, codes, n_classes, self.l2, self.fit_intercept, self.penalize_intercept),
+            *(X, codes, n_classes, self.l2, self.l1, self.fit_intercept, self.penalize_intercept),
             *(self.prior, weights, self.n_jobs),
         )
 
@@ -249,13 +286,17 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)
+        check_real("l1", self.l1, minimum=0.0)
         for name in ("fit_intercept", "penalize_intercept", "warm_start"):
             check_flag(name, getattr(self, name))
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         make_solver(self.solver)
-        check_constraints(self.constraints)
+        if check_constraints(self.constraints) and self.l1 > 0.0:
+            raise ValueError(
+                "l1 and constraints cannot be combined yet; use Ball(radius, norm=1) as a constraint instead of l1"
+            )
         Workers(self.n_jobs)
 
     def _check_prior(self, classes: Any, codes: Any) -> None:
@@ -341,6 +382,11 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def _variances(self, method: str, reference: Any) -> FloatArray:
         check_is_fitted(self)
         check_choice("method", method, ("information", "sandwich"))
+        if self.l1 > 0.0 or isinstance(getattr(self, "_point", None), ElasticNetPoint):
+            raise ValueError(
+                "standard errors are not defined with l1 > 0: the estimates are biased towards zero, and exact zeros have "
+                "no normal distribution; refit the chosen columns with l1=0, or resample"
+            )
         if not hasattr(self, "_point"):
             raise ValueError("standard errors need the training data, which are not kept in files or pickles: fit again")
         if self._constrained_point is not None and self._constrained_point.active:

@@ -81,6 +81,8 @@ class StreamingMixin:
 
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         self._check_parameters()
+        if self.l1 > 0.0 or self.constraints is not None:
+            raise ValueError("partial_fit supports neither l1 nor constraints; use fit, or set l1=0 and constraints=None")
         solver = self._make_solver()
         if not isinstance(solver, StochasticBound):
             solver = StochasticBound(random_state=solver_seed(self.random_state))

@@ -120,6 +120,17 @@ class LinearMap:
         out[np.ix_(flat, flat)] = blocks
         return out
 
+    def places(self, flat: Any) -> tuple[Any, Any]:
+        """Label and column of positions in the flat vector; the column of an intercept is `n_columns`."""
+        raise NotImplementedError
+
+    def hold_columns(self, columns: Any) -> tuple[tuple[Any, ...], Any]:
+        """At least these columns, as `kernels.columns` reads them, and the place of each column of X among those held.
+
+        Number `n_columns` is the column of ones.
+        """
+        raise NotImplementedError
+
     def columns(self) -> Any:
         """Positions in the flat vector, (outputs, columns + intercept)."""
         coefficients, intercepts = self.unpack(np.arange(self.size))
@@ -135,6 +146,8 @@ class DenseLinear(LinearMap):
         super().__init__(self.X.shape, n_outputs, intercept, workers or Workers(1))
         self.dtype = self.X.dtype
         self._single: DenseLinear | None = None
+        self._held = np.empty((0, self.n_examples))  # columns that `hold_columns` has copied, and where
+        self._slots = np.full(self.n_columns + 1, -1)
         self._squares: DenseLinear | None = None
 
     def unpack(self, theta: Any) -> tuple[FloatArray, FloatArray]:
@@ -222,6 +235,22 @@ class DenseLinear(LinearMap):
     def dense_rows(self, rows: Any) -> FloatArray:
         return np.asarray(self.X[rows])
 
+    def places(self, flat: Any) -> tuple[Any, Any]:
+        labels, columns = np.divmod(flat, self.n_columns)
+        tail = flat >= self.n_coefficients
+        return np.where(tail, flat - self.n_coefficients, labels), np.where(tail, self.n_columns, columns)
+
+    def hold_columns(self, columns: Any) -> tuple[tuple[Any, ...], Any]:
+        if len(columns) and self._slots[columns].min() < 0:
+            wanted = self._slots >= 0
+            wanted[columns] = True
+            used = np.flatnonzero(wanted)
+            self._held = np.ones((len(used), self.n_examples))
+            count = int(np.count_nonzero(used < self.n_columns))
+            self._held[:count] = self.X.T[used[:count]]
+            self._slots[used] = np.arange(len(used))
+        return (self._held,), self._slots
+
     def take(self, rows: Any) -> DenseLinear:
         """The map of some of the examples."""
         return DenseLinear(self.X[rows], self.n_outputs, self.intercept, self.workers)
@@ -236,8 +265,17 @@ class SparseLinear(LinearMap):
         self.rows = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(np.uint64))
         data, indices, indptr = self.rows
         self.nnz = len(data)
-        self.columns_first = (np.empty_like(data), np.empty_like(indices), np.zeros(self.n_columns + 1, np.uint64))
+        ones = self.n_examples if intercept else 0  # after the last column, for `hold_columns`
+        self._with_ones = (
+            np.ones(self.nnz + ones, data.dtype),
+            np.empty(self.nnz + ones, indices.dtype),
+            np.zeros(self.n_columns + 2, np.uint64),
+        )
+        all_data, all_indices, all_indptr = self._with_ones
+        self.columns_first = (all_data[: self.nnz], all_indices[: self.nnz], all_indptr[:-1])
         sparse.transpose(data, indices, indptr, *self.columns_first)
+        all_indices[self.nnz :] = np.arange(ones)
+        all_indptr[-1] = self.nnz + ones
         self._row_ranges = self._balanced(indptr)
         self._column_ranges = self._balanced(self.columns_first[2])
         self._squares: FloatArray | None = None
@@ -311,6 +349,13 @@ class SparseLinear(LinearMap):
 
     def dense_rows(self, rows: Any) -> FloatArray:
         return np.asarray(self.matrix[rows].toarray())
+
+    def places(self, flat: Any) -> tuple[Any, Any]:
+        columns, labels = np.divmod(flat, self.n_outputs)
+        return labels, columns  # intercepts come after the last column, one per label
+
+    def hold_columns(self, columns: Any) -> tuple[tuple[Any, ...], Any]:
+        return self._with_ones, np.arange(self.n_columns + 1)
 
     def take(self, rows: Any) -> SparseLinear:
         """The map of some of the examples."""

@@ -68,7 +68,9 @@ class Constrained:
             raise ValueError(f"the set has {feasible.size} parameters, the likelihood {likelihood.size}")
         self.likelihood, self.feasible = likelihood, feasible
         self.size, self.scale = likelihood.size, likelihood.scale
-        self.capabilities = frozenset({Capability.CONSTRAINED_STEP, Capability.QUADRATIC_BOUND, Capability.SUBSPACE})
+        self.capabilities = frozenset(
+            {Capability.SMOOTH, Capability.CONSTRAINED_STEP, Capability.QUADRATIC_BOUND, Capability.SUBSPACE}
+        )
         self.demands = frozenset({Capability.CONSTRAINED_STEP})
 
     @property

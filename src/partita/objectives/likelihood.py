@@ -32,7 +32,7 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP}
+ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP, Capability.WORKING_SET}
 WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
 
 
@@ -183,7 +183,8 @@ class LikelihoodPoint:
         if known is None:
             o = objective
             loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
-            self.value = loss + 0.5 * float((o.penalty * theta) @ theta)
+            # no BLAS: it would split long vectors over threads, which spin on afterwards
+            self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
             if o.linear is not None:
                 self.value += float(o.linear @ theta)
         else:

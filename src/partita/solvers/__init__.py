@@ -7,6 +7,7 @@ from .lbfgs import LBFGS
 from .loop import minimize
 from .majorize import Majorize
 from .newton import Newton
+from .proximal import ProximalNewton
 from .sgd import SGD
 from .stochastic import StochasticBound
 
@@ -18,6 +19,7 @@ __all__ = [
     "ConstrainedNewton",
     "Majorize",
     "Newton",
+    "ProximalNewton",
     "SteepestDescent",
     "StochasticBound",
     "make_solver",

@@ -11,15 +11,16 @@ from .descent import ConjugateGradient, SteepestDescent
 from .lbfgs import LBFGS
 from .majorize import Majorize
 from .newton import Newton
+from .proximal import ProximalNewton
 from .sgd import SGD
 from .stochastic import StochasticBound
 
 
 @dataclass(frozen=True)
 class Auto:
-    """The fastest solver measured for what the objective offers: Newton with Hessian products, L-BFGS without.
+    """The fastest solver measured for what the objective offers.
 
-    Constrained objectives get constrained Newton steps.
+    Newton with Hessian products, L-BFGS without, proximal Newton where the gradient has jumps, constrained Newton on sets.
     """
 
     @property
@@ -35,9 +36,9 @@ class Auto:
         return frozenset(Capability)
 
     def start(self, objective: Objective, point: Point) -> tuple[Solver, Any]:
-        newton = Newton()
-        chosen: Solver = newton if newton.requires <= objective.capabilities else LBFGS()
-        if Capability.CONSTRAINED_STEP in objective.capabilities:
+        offers = objective.capabilities
+        chosen: Solver = next((s for s in (Newton(), LBFGS()) if s.requires <= offers), ProximalNewton())
+        if Capability.CONSTRAINED_STEP in offers:
             chosen = ConstrainedNewton()
         return chosen, chosen.start(objective, point)
 
@@ -56,6 +57,7 @@ SOLVERS: dict[str, Any] = {
     "steepest": SteepestDescent,
     "stochastic": StochasticBound,
     "sgd": SGD,
+    "proximal": ProximalNewton,
 }
 
 

@@ -25,7 +25,7 @@ class SteepestDescent:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        return frozenset()
+        return frozenset({Capability.SMOOTH})
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         return {"step": _first_step(point)}
@@ -48,7 +48,7 @@ class ConjugateGradient:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        return frozenset()
+        return frozenset({Capability.SMOOTH})
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         return {"direction": -point.gradient, "step": _first_step(point)}

@@ -67,7 +67,7 @@ class EpochSolver:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        return frozenset({Capability.BATCHES})
+        return frozenset({Capability.SMOOTH, Capability.BATCHES})
 
     @property
     def reduces_variance(self) -> bool:

@@ -35,7 +35,7 @@ class LBFGS:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        return frozenset()
+        return frozenset({Capability.SMOOTH})
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         return {"pairs": deque(maxlen=self.memory)}

@@ -10,11 +10,13 @@ import numpy as np
 
 from ..core.errors import CapabilityError
 from ..core.parallel import blas_limit
-from ..core.protocols import Callback, EstimatedPoint, Objective, Point, Progress, Solver
+from ..core.protocols import Callback, Capability, EstimatedPoint, Objective, Point, Progress, Solver
 from ..core.results import FloatArray, Solution, Status, Trace
 from ..core.validation import check_count, check_real
 from .auto import make_solver
 from .epochs import EpochSolver, EpochState
+
+CHEAPER = "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
 
 
 class _Recorder:
@@ -58,7 +60,7 @@ def check_capabilities(solver: Solver, objective: Objective) -> None:
         wants = "; ".join(capability.value for capability in missing)
         raise CapabilityError(
             f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
-            "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
+            + ("Choose 'auto'." if Capability.SMOOTH in missing else CHEAPER)
         )
 
 

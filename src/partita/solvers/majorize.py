@@ -74,7 +74,7 @@ class Majorize:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        needs = {Capability.QUADRATIC_BOUND if self.rank is None else Capability.LOW_RANK_BOUND}
+        needs = {Capability.SMOOTH, Capability.QUADRATIC_BOUND if self.rank is None else Capability.LOW_RANK_BOUND}
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
     @property

@@ -50,8 +50,8 @@ class Newton:
     @property
     def requires(self) -> frozenset[Capability]:
         if self.method == "cholesky":
-            return frozenset({Capability.HESSIAN})
-        return frozenset({Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+            return frozenset({Capability.SMOOTH, Capability.HESSIAN})
+        return frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         method = self.method

@@ -1,0 +1,180 @@
+"""A likelihood with an l1 penalty besides its l2 penalty."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ..core.protocols import Capability
+from ..core.results import FloatArray, IntArray
+from ..features import LinearMap
+from ..kernels import proximal
+from ..kernels.columns import by_label
+from .likelihood import Likelihood, LikelihoodPoint
+
+#: Proximal Newton steps in one descent.
+STEPS = 30
+#: Sum of the residuals, relative to the total weight, from which free intercepts are worth solving for.
+CENTRED = 1e-13
+
+
+class ElasticNet:
+    """``F(theta) = likelihood(theta) + sum_j l1_j |theta_j|``, where the likelihood has its own l2 penalty.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        The smooth part, with a linear feature map.
+    l1 : float or array of shape (size,)
+        The l1 of each parameter. Only intercepts may go without any penalty.
+
+    Notes
+    -----
+    A point's gradient is the shortest subgradient, and its `gap` is ``F(theta)`` minus the Fenchel dual at
+    ``q_i = e_{y_i} + c (p_i - e_{y_i})``: with v = A'r,
+
+        sum_i w_i KL(q_i || p_i) + sum_j [l1 |theta_j| + (l2/2) theta_j^2 + c v_j theta_j + (c |v_j| - l1)_+^2 / (2 l2)],
+
+    for the largest c <= 1 that keeps the last term finite (``|c v_j| <= l1`` where l2 = 0), or the one for which it
+    vanishes. Both sums have no negative terms, so the gap is exact to rounding however small it is. Free intercepts need
+    ``sum_i r_i = 0``: they are first set to their best values, by Newton's method on the scores.
+    """
+
+    def __init__(self, likelihood: Likelihood, l1: float | FloatArray) -> None:
+        if not isinstance(likelihood.features, LinearMap):
+            raise ValueError("l1 penalties need a linear feature map (DenseLinear or SparseLinear)")
+        self.likelihood = likelihood
+        self.features: LinearMap = likelihood.features
+        self.size, self.scale = likelihood.size, likelihood.scale
+        self.l1 = np.array(np.broadcast_to(np.asarray(l1, dtype=np.float64), (self.size,)))
+        if not np.isfinite(self.l1).all() or self.l1.min(initial=0.0) < 0.0:
+            raise ValueError("l1 must be finite and non-negative")
+        self.capabilities = frozenset({Capability.WORKING_SET})
+        free = (self.l1 == 0.0) & (likelihood.penalty == 0.0)
+        self.free: IntArray = np.flatnonzero(free)
+        if len(self.free) and not np.array_equal(self.free, np.arange(self.features.n_coefficients, self.size)):
+            raise ValueError("every coefficient needs l1 > 0 or l2 > 0; only all intercepts together may go without")
+
+    @property
+    def dense_cost(self) -> float:
+        return self.likelihood.dense_cost
+
+    @property
+    def strong_cost(self) -> float:
+        return self.likelihood.strong_cost
+
+    @property
+    def blas_threads(self) -> int | None:
+        """No BLAS is used."""
+        return None
+
+    def at(self, parameters: FloatArray) -> ElasticNetPoint:
+        """The objective seen from `parameters`."""
+        return ElasticNetPoint(self, self.likelihood.at(parameters))
+
+
+class ElasticNetPoint:
+    """The objective at one parameter vector; `smooth` is the likelihood there."""
+
+    def __init__(self, objective: ElasticNet, smooth: LikelihoodPoint, centred: bool = False) -> None:
+        self.objective, self.smooth = objective, smooth
+        self.parameters = smooth.parameters
+        self.value = smooth.value + float((objective.l1 * np.abs(self.parameters)).sum())
+        self._is_centred = centred or len(objective.free) == 0
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """The shortest subgradient."""
+        g, l1, theta = self.smooth.gradient, self.objective.l1, self.parameters
+        at_zero = np.sign(g) * np.maximum(np.abs(g) - l1, 0.0)
+        return np.where(theta == 0.0, at_zero, g + l1 * np.sign(theta))
+
+    @cached_property
+    def centred(self) -> ElasticNetPoint:
+        """The point with free intercepts at their best values."""
+        if self._is_centred:
+            return self
+        theta, U, P, R = self._by_label()
+        return self._moved(theta, U, P, R, self._loss)
+
+    @property
+    def _loss(self) -> float:
+        theta = self.parameters
+        return self.smooth.value - 0.5 * float((self.objective.likelihood.penalty * theta * theta).sum())
+
+    def _by_label(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Copies of the parameters, and of scores, probabilities and residuals as (labels, examples)."""
+        smooth = self.smooth
+        U, P, R = (np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual))
+        return self.parameters.copy(), U, P, R
+
+    def _moved(self, theta: FloatArray, U: FloatArray, P: FloatArray, R: FloatArray, loss: float) -> ElasticNetPoint:
+        """The point at `theta` with free intercepts at their best values; takes over the arrays."""
+        o = self.objective
+        likelihood = o.likelihood
+        if len(o.free):
+            intercepts = theta[o.free[0] :]
+            loss = proximal.fit_intercepts(U, likelihood.y, likelihood.weights, CENTRED * o.scale, loss, P, R, intercepts)
+        value = loss + 0.5 * float((likelihood.penalty * theta * theta).sum())
+        u, p, r = (np.ascontiguousarray(a.T) for a in (U, P, R))
+        return ElasticNetPoint(o, LikelihoodPoint(likelihood, theta, u, (value, p, r)), centred=True)
+
+    @property
+    def l1_max(self) -> float:
+        """The smallest common l1 at which zero coefficients are optimal, at a point where they are zero."""
+        point = self.centred
+        return float(np.abs(point.smooth.gradient[self.objective.l1 > 0.0]).max(initial=0.0))
+
+    @cached_property
+    def gap(self) -> float:
+        """Certified bound on the distance of `value` to the minimum."""
+        if not self._is_centred:
+            return self.value - self.centred.value + self.centred.gap
+        o = self.objective
+        l1, l2, theta = o.l1, o.likelihood.penalty, self.parameters
+        v = self.smooth.gradient - l2 * theta
+        slack = float(np.abs(v[o.free]).sum()) * (1.0 + float(np.abs(theta[o.free]).max(initial=0.0)))
+        v[o.free] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(v == 0.0, np.inf, l1 / np.abs(v))
+        scales = {min(1.0, float(ratio[l2 == 0.0].min(initial=1.0))), min(1.0, float(ratio.min(initial=1.0)))}
+        return slack + min(self._gap_at(c, v) for c in scales)
+
+    def _gap_at(self, c: float, v: FloatArray) -> float:
+        o = self.objective
+        l1, l2, theta = o.l1, o.likelihood.penalty, self.parameters
+        excess = np.maximum(c * np.abs(v) - l1, 0.0)
+        conjugate = np.divide(0.5 * excess**2, l2, out=np.zeros_like(v), where=l2 > 0.0)
+        terms = l1 * np.abs(theta) + 0.5 * l2 * theta**2 + c * v * theta + conjugate
+        return float(np.maximum(terms, 0.0).sum()) + max(0.0, self._divergence(c))
+
+    def _divergence(self, c: float) -> float:
+        """sum_i w_i KL(q_i || p_i) with q = e_y + c (p - e_y): s = 1 - p_y is scaled by c."""
+        if c >= 1.0:
+            return 0.0
+        likelihood = self.objective.likelihood
+        p = self.smooth.u if self.objective.features.n_outputs == 1 else self.smooth.marginals
+        return float(proximal.divergence(p, likelihood.y, likelihood.weights, c))
+
+    def descend(self, coordinates: IntArray, tolerance: float) -> ElasticNetPoint:
+        """See `core.protocols.Point`."""
+        start, o = self.centred, self.objective
+        if not len(coordinates):
+            return start
+        wanted = np.zeros(o.size, bool)
+        wanted[coordinates] = wanted[o.free] = True
+        chosen = np.flatnonzero(wanted)
+        likelihood = o.likelihood
+        labels, columns = o.features.places(chosen)
+        held, slots = o.features.hold_columns(columns)
+        order, label, column, first = by_label(labels, columns, slots, o.features.n_outputs)
+        chosen = chosen[order]
+        theta, U, P, R = start._by_label()
+        part, counts = theta[chosen], np.zeros(3)
+        loss = proximal.descend(
+            *(held, label, column, first, likelihood.y, likelihood.weights, o.l1[chosen], likelihood.penalty[chosen]),
+            *(tolerance, STEPS, start._loss, part, U, P, R, counts),
+        )
+        theta[chosen] = part
+        return start._moved(theta, U, P, R, loss)
