@@ -39,6 +39,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/qp.py
 	$(BIN)/python benchmarks/constraints.py
+	$(BIN)/python benchmarks/l1.py
+	$(BIN)/python benchmarks/table1.py
+	$(BIN)/python benchmarks/figure1.py
+	$(BIN)/python benchmarks/stochastic_race.py
+	$(BIN)/python benchmarks/out_of_core.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 

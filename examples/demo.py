@@ -1,14 +1,25 @@
-"""Train softmax regression on scikit-learn's digits with every solver; print a table and save a convergence plot."""
+"""Train softmax regression on scikit-learn's digits with every solver, then show streams, l1, constraints and MaxEnt."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
+import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from partita import LBFGS, ConjugateGradient, Majorize, Newton, SoftmaxRegression, SteepestDescent
+from partita import (
+    LBFGS,
+    ConjugateGradient,
+    Majorize,
+    MaxEnt,
+    Newton,
+    SoftmaxRegression,
+    SteepestDescent,
+    StochasticBound,
+)
+from partita.constraints import Box
 from partita.report import format_table, plot_convergence
 
 SOLVERS = {
@@ -22,6 +33,7 @@ SOLVERS = {
     "majorize, Böhning": Majorize(bound="bohning", acceleration=None),
     "conjugate gradient": ConjugateGradient(),
     "steepest descent": SteepestDescent(),
+    "stochastic bound": StochasticBound(batch_size=64),
 }
 
 
@@ -44,6 +56,22 @@ def main() -> None:
     picture.parent.mkdir(exist_ok=True)
     plot_convergence(traces, picture, "Softmax regression on digits")
     print(f"\nConvergence plot: {picture}")
+    _more(X_train, y_train, X_test, y_test)
+
+
+def _more(X_train: np.ndarray, y_train: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> None:
+    """What else the library does, one line each."""
+    stream = SoftmaxRegression()
+    for part in np.array_split(np.arange(len(X_train)), 10):
+        stream.partial_fit(X_train[part], y_train[part], classes=np.arange(10))
+    print(f"partial_fit, ten pieces, one pass: test accuracy {stream.score(X_test, y_test):.4f}")
+    sparse = SoftmaxRegression(l2=0.0, l1=3.0).fit(X_train, y_train)
+    zeros = np.mean(sparse.coef_ == 0.0)
+    print(f"l1 = 3: {zeros:.0%} of the weights are zero, certified gap {sparse.trace_.gap[-1]:.1e}")
+    signed = SoftmaxRegression(constraints=[Box(lower=0.0)]).fit(X_train, y_train)
+    print(f"weights >= 0: smallest {signed.coef_.min():g}, test accuracy {signed.score(X_test, y_test):.4f}")
+    die = MaxEnt(features=np.arange(1, 7)[:, None], equality=[4.5]).fit()
+    print(f"a die whose mean is 4.5: {die.probabilities_.round(4).tolist()}")
 
 
 def _quiet_fit(model: SoftmaxRegression, X: object, y: object) -> str:

@@ -70,7 +70,8 @@ class Trace:
     Attributes
     ----------
     objective : array
-        Value of the objective.
+        Value of the objective. Stochastic solvers estimate it from the mini-batches of the epoch (NaN at the start) or from
+        held-out examples; the last entry is exact unless examples were held out.
     gradient_norm : array
         Largest absolute entry of the gradient, divided by the objective's scale: what ``tol`` is compared with.
     gap : array

@@ -20,7 +20,7 @@ def plot_convergence(traces: Mapping[str, Trace], path: str | os.PathLike[str], 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     by_time, by_iteration = figure.subplots(1, 2, sharey=True)
-    best = min(float(trace.objective.min()) for trace in traces.values())
+    best = min(float(np.nanmin(trace.objective)) for trace in traces.values())
     for name, trace in traces.items():
         excess = np.maximum((trace.objective - best) / max(abs(best), 1e-300), 1e-14)
         by_time.loglog(np.maximum(trace.seconds, 1e-5), excess, label=name)

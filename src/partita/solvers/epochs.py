@@ -76,7 +76,7 @@ class EpochSolver:
 
     def first(self, objective: Objective, theta: FloatArray) -> EstimatedPoint:
         """Nothing is known at the start; a pass over the data would cost as much as an epoch."""
-        return EstimatedPoint(theta, np.finfo(np.float64).max, np.full(objective.size, np.inf))
+        return EstimatedPoint(theta, np.nan, np.full(objective.size, np.inf))
 
     def start(self, objective: Objective, point: Point) -> EpochState:
         source = objective.batches(self.random_state, self.validation)
@@ -87,6 +87,8 @@ class EpochSolver:
 
     def stalled(self, state: EpochState, value: float) -> bool:
         """Whether the loss has not improved for as many epochs as the patience."""
+        if np.isnan(value):  # the start
+            return False
         improved = value < state.best - IMPROVEMENT * abs(state.best) if np.isfinite(state.best) else True
         state.since_best = 0 if improved else state.since_best + 1
         state.best = min(state.best, value)

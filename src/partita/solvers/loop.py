@@ -110,7 +110,7 @@ def minimize(
     if hasattr(objective, "project"):
         theta = objective.project(theta)
     point: Any = method.first(objective, theta) if isinstance(method, EpochSolver) else objective.at(theta)
-    if not np.isfinite(point.value):
+    if not np.isfinite(point.value) and not isinstance(point, EstimatedPoint):
         raise ValueError("the objective is not finite at the start; choose another start")
     # Mini-batches are too small for threads in BLAS to pay.
     with blas_limit(1 if isinstance(method, EpochSolver) else objective.blas_threads):
@@ -154,7 +154,7 @@ def _run(
                     point = following
                     # An estimate of the training loss lags behind its parameters; a measured value does not.
                     last = isinstance(point, EstimatedPoint) and not point.held_out
-                    best = point if last or point.value <= best.value else best
+                    best = point if last or not point.value > best.value else best
                     norm, stop = recorder.add(point)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
@@ -162,7 +162,10 @@ def _run(
             best = EstimatedPoint(state.interrupted_at, np.nan, np.full(objective.size, np.nan))
     if status is Status.CONVERGED:
         best = point
-    trace = recorder.trace()
     if isinstance(best, EstimatedPoint):
-        best = objective.at(best.parameters)
+        exact = objective.at(best.parameters)
+        if best is point and not best.held_out:
+            recorder.rows[-1] = (exact.value, *recorder.rows[-1][1:])
+        best = exact
+    trace = recorder.trace()
     return Solution(best.parameters, best.value, status, max(0, len(trace) - 1), trace, method.name, best)
