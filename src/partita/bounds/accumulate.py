@@ -43,6 +43,7 @@ class CurvatureSum:
 
     def __init__(self, features: LinearMap | LabelFeatures, rank: int | None = None, method: str = "exact") -> None:
         self.size = features.size
+        self.workers = features.workers
         self.columns = features.columns() if isinstance(features, LinearMap) else None
         self.sum: FloatArray = np.zeros(0)
         self.cushion = 1.0  # how far the form lies above the curvature it sums, about
@@ -118,6 +119,14 @@ class CurvatureSum:
             return np.asarray(self._inverse * vector)
         if self.form == "dense" or self.columns is None:
             return np.asarray(self._inverse @ vector)
+        labels, width = self.columns.shape
+        rows, product = vector[self.columns].astype(np.float32), np.empty((labels, width), np.float32)
+        ranges = self.workers.ranges(width, float(labels) * width * width)
+        self.workers.run(_columns_of_product, [(rows, self._inverse, lo, hi, product) for lo, hi in ranges])
         out = np.empty_like(vector)
-        out[self.columns] = vector[self.columns].astype(np.float32) @ self._inverse
+        out[self.columns] = product
         return out
+
+
+def _columns_of_product(A: Any, B: Any, lo: int, hi: int, out: Any) -> None:
+    out[:, lo:hi] = A @ B[:, lo:hi]
