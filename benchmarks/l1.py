@@ -141,6 +141,9 @@ def race(problem: Problem, share: float, kind: str, options: argparse.Namespace)
 
     l1 = share * l1_max(problem.X, problem.y, fit_intercept=kind != "none")
     rivals = line_up(problem, kind, options.threads, options.budget)
+    for rival in rivals:  # compilation, which must not be cut short: it would start again with every fit
+        if rival.family != "sklearn":
+            rival.fit(problem.X, problem.y, l1, 0.1, kind == "penalised")
     contest = L1Race(problem, l1, kind == "penalised", rivals, options.search_budget, options.cell_seconds)
     cells = {}
     for gap, chosen in contest.search(options.gaps).items():

@@ -267,13 +267,14 @@ class SparseLinear(LinearMap):
         self.nnz = len(data)
         ones = self.n_examples if intercept else 0  # after the last column, for `hold_columns`
         self._with_ones = (
-            np.ones(self.nnz + ones, data.dtype),
+            np.empty(self.nnz + ones, data.dtype),
             np.empty(self.nnz + ones, indices.dtype),
             np.zeros(self.n_columns + 2, np.uint64),
         )
         all_data, all_indices, all_indptr = self._with_ones
         self.columns_first = (all_data[: self.nnz], all_indices[: self.nnz], all_indptr[:-1])
         sparse.transpose(data, indices, indptr, *self.columns_first)
+        all_data[self.nnz :] = 1.0
         all_indices[self.nnz :] = np.arange(ones)
         all_indptr[-1] = self.nnz + ones
         self._row_ranges = self._balanced(indptr)

@@ -136,7 +136,7 @@ def gram_dense(X, label, column, first, w, P, H):
             p = P[k]
             for i in range(n):
                 s[i] = w[i] * p[i]
-            weighted_gram(Z[a:b], s, scaled, H[a:b, a:b], 0, 0)
+            weighted_gram(Z[a:b], s, scaled, H, a, a)
             for c in range(a, b):
                 z = Z[c]
                 for i in range(n):

@@ -29,6 +29,9 @@ DENSE_LIMIT = 20_000_000
 #: The longest step, in Newton steps, and the share of the first slope above which a full step falls short.
 LONGEST = 8.0
 SHORT = 0.1
+#: Share of the violation to which the model is minimised: sweeps are cheap with the Gram matrix.
+EXACT_GRAM = 0.01
+EXACT_COLUMNS = 0.3
 #: A Hessian is kept while a step with it shrinks the violation to this share.
 KEEP = 0.2
 
@@ -299,7 +302,7 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_
             break
         counts[0] += 1
         x[:] = theta
-        target = max(0.3 * tolerance, 0.01 * worst)
+        target = max(0.3 * tolerance, (EXACT_GRAM if gram else EXACT_COLUMNS) * worst)
         if gram and not majorize:
             if not kept:
                 if len(columns) == 1:

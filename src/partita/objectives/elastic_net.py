@@ -17,6 +17,8 @@ from .likelihood import Likelihood, LikelihoodPoint
 STEPS = 30
 #: Sum of the residuals, relative to the total weight, from which free intercepts are worth solving for.
 CENTRED = 1e-13
+#: The same, from which they count as not solved for, and there is no certificate.
+FAR_FROM_CENTRED = 1e-9
 
 
 class ElasticNet:
@@ -134,7 +136,10 @@ class ElasticNetPoint:
         o = self.objective
         l1, l2, theta = o.l1, o.likelihood.penalty, self.parameters
         v = self.smooth.gradient - l2 * theta
-        slack = float(np.abs(v[o.free]).sum()) * (1.0 + float(np.abs(theta[o.free]).max(initial=0.0)))
+        left = float(np.abs(v[o.free]).sum())
+        if left > FAR_FROM_CENTRED * o.scale:
+            return np.inf
+        slack = left * (1.0 + float(np.abs(theta[o.free]).max(initial=0.0)))  # what rounding left, times the intercepts
         v[o.free] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(v == 0.0, np.inf, l1 / np.abs(v))
