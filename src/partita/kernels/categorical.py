@@ -72,8 +72,12 @@ def loss(u, offsets, y, w, lo, hi, p, r):
 
 @sum_kernel
 def binary_loss(u, y, w, lo, hi, p, r):
-    """As `loss`, for one log-odds per example and y in {0, 1}; p is the probability of label 1."""
-    total = 0.0
+    """As `loss`, for one log-odds per example and y in {0, 1}; p is the probability of label 1.
+
+    The sum has a loop of its own: where sums and stores share one, the addresses of the arrays decide at run time whether it
+    is vectorised, and the last digits change from call to call.
+    """
+    terms = np.empty(hi - lo)
     for i in range(lo, hi):
         s = u[i]
         size = abs(s)
@@ -84,7 +88,10 @@ def binary_loss(u, y, w, lo, hi, p, r):
         sign = 2.0 * y[i] - 1.0
         right = s * sign > 0.0
         r[i] = -sign * w[i] * (small if right else large)
-        total += w[i] * (log1p_unit(e) + (0.0 if right else size))
+        terms[i - lo] = w[i] * (log1p_unit(e) + (0.0 if right else size))
+    total = 0.0
+    for i in range(hi - lo):
+        total += terms[i]
     return total
 
 
