@@ -11,6 +11,8 @@ import partita
 from partita import MaxEnt, Status, minimize
 from partita.features import LabelFeatures
 from partita.objectives import Likelihood
+from partita.objectives.feasibility import smallest_conflict
+from partita.objectives.moments import MomentProblem
 from partita.structures import Categorical
 
 FACES = np.arange(1.0, 7.0)
@@ -211,3 +213,29 @@ def test_the_linear_term_of_a_likelihood(rng):
     assert minimize(tilted, solver="majorize", tol=1e-8).value == pytest.approx(minimize(tilted, tol=1e-9).value)
     with pytest.raises(ValueError, match="linear must be finite"):
         Likelihood(LabelFeatures(F), Categorical(4), y, linear=np.ones(2))
+
+
+def test_relative_entropy_counts_the_states_that_the_moments_exclude():
+    assert MaxEnt(np.arange(1, 7), [6]).fit().relative_entropy_ == pytest.approx(np.log(6.0))
+    edge = MaxEnt([0, 0, 1, 2.0], [0], prior=[1, 2, 3, 4]).fit()
+    assert edge.relative_entropy_ == pytest.approx(np.log(10.0 / 3.0))
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-8, 1e-9])
+def test_a_target_next_to_the_edge_is_met(distance):
+    model = MaxEnt(np.arange(1, 7), [6 - distance]).fit()
+    assert model.violation_ < 1e-9
+    assert model.status_ is not Status.CALLBACK
+    assert model.relative_entropy_ == pytest.approx(np.log(6.0), abs=1e-4)
+
+
+def test_the_conflict_named_is_smallest_among_many():
+    """290 harmless moments and two that contradict each other."""
+    values = np.arange(300.0)
+    F = np.column_stack([np.cos(np.outer(values, np.arange(290)) / 300.0), values, values])
+    target = np.r_[F[:, :290].mean(0), 149.5, 140.0]
+    group = smallest_conflict(range(292), lambda chosen: 290 in chosen and 291 in chosen)
+    assert group == [290, 291]
+    problem = MomentProblem(F[:, 288:], target[288:], 4, np.ones(300))
+    with pytest.raises(ValueError, match="equality 2 and equality 3 together"):
+        problem.raise_conflict()

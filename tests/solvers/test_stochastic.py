@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_wine
 from sklearn.preprocessing import scale
 
-from partita import SGD, ConjugateGradient, SoftmaxRegression, Status, StochasticBound, minimize
+from partita import (
+    SGD,
+    CapabilityError,
+    ConjugateGradient,
+    ConvergenceWarning,
+    SoftmaxRegression,
+    Status,
+    StochasticBound,
+    minimize,
+)
 from partita.estimators.softmax import softmax_objective
 from partita.features import LabelFeatures
 from partita.objectives import Likelihood
@@ -104,15 +115,14 @@ def test_low_rank_forms_of_the_published_method_run(wine):
 def test_the_same_seed_gives_the_same_bits_at_any_thread_count():
     X, y = load_digits(return_X_y=True)
     fits = [
-        SoftmaxRegression(solver=StochasticBound(), max_iter=3, n_jobs=jobs, tol=0.0).fit(
-            np.tile(X / 16.0, (4, 1)), np.tile(y, 4)
+        _quietly(
+            SoftmaxRegression(solver=StochasticBound(), max_iter=3, n_jobs=jobs, tol=0.0),
+            np.tile(X / 16.0, (4, 1)),
+            np.tile(y, 4),
         )
         for jobs in (1, 2)
     ]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
-    again = SoftmaxRegression(solver="stochastic", max_iter=2, random_state=3, tol=0.0).fit(X / 16.0, y)
-    other = SoftmaxRegression(solver="stochastic", max_iter=2, random_state=4, tol=0.0).fit(X / 16.0, y)
-    assert not np.array_equal(again.coef_, other.coef_)
 
 
 def test_validation_keeps_the_best_epoch_and_stops_early(rng):
@@ -235,3 +245,125 @@ def test_fit_stream_takes_an_iterator_and_starts_afresh(rng):
 def test_ordinary_solvers_ignore_batches(wine):
     objective = softmax_objective(*wine, l2=1.0)
     assert minimize(objective, solver=ConjugateGradient()).status.ok
+
+
+@pytest.mark.parametrize("rows", [1, 7, 300])
+def test_partial_fit_takes_calls_of_any_size(rows, rng):
+    X, y = binary_data(rng, rows=2100, columns=10)
+    model = SoftmaxRegression()
+    for lo in range(0, len(X), rows):
+        model.partial_fit(X[lo : lo + rows], y[lo : lo + rows], classes=[0, 1])
+    best = -SoftmaxRegression().fit(X, y).predict_log_proba(X)[np.arange(len(y)), y].mean()
+    assert -model.predict_log_proba(X)[np.arange(len(y)), y].mean() < best + 0.05
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_rescaling_a_column_does_not_matter(factor, rng):
+    X, y = binary_data(rng)
+    scaled = X.copy()
+    scaled[:, 0] *= factor
+    for options, method in (({}, "partial_fit"), ({"solver": "stochastic", "max_iter": 5, "tol": 0.0}, "fit")):
+        extra = {"classes": [0, 1]} if method == "partial_fit" else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            plain, other = (getattr(SoftmaxRegression(l2=0.0, **options), method)(data, y, **extra) for data in (X, scaled))
+        np.testing.assert_allclose(other.coef_[0, 0] * factor, plain.coef_[0, 0], rtol=1e-3)
+        np.testing.assert_allclose(other.coef_[0, 1:], plain.coef_[0, 1:], rtol=1e-2, atol=1e-3)
+
+
+def test_a_rising_loss_is_no_success(rng):
+    X, y = binary_data(rng)
+    with pytest.warns(ConvergenceWarning, match="the loss is rising"):
+        model = SoftmaxRegression(solver=SGD(learning_rate=1e4, decay=0.0)).fit(100.0 * X, y)
+    assert model.status_ is Status.UNSTABLE
+
+
+def test_pieces_are_checked_as_a_whole(rng, monkeypatch):
+    import partita.estimators.streaming as streaming
+
+    monkeypatch.setattr(streaming, "CHUNK_NUMBERS", 1000)
+    X, y = binary_data(rng, rows=1000, columns=5)
+    with pytest.raises(ValueError, match="must have as many rows; got 1000 and 2000"):
+        SoftmaxRegression().partial_fit(X, np.r_[y, y], classes=[0, 1])
+    weights = np.ones(1000)
+    weights[400:600] = 0.0
+    expected = SoftmaxRegression().partial_fit(X, y, [0, 1], weights).score(X, y)
+    pieces = SoftmaxRegression().partial_fit(sp.coo_matrix(X), y, [0, 1], weights)
+    assert pieces.score(X, y) == pytest.approx(expected, abs=0.05)
+    assert SoftmaxRegression().partial_fit(X.tolist(), y.tolist(), [0, 1], weights).score(X, y) > 0.7
+
+
+def test_dense_and_sparse_pieces_can_be_mixed(rng):
+    X = rng.standard_normal((3000, 4))
+    y = np.argmax(X[:, :3] + 0.3 * rng.gumbel(size=(3000, 3)), axis=1)
+    model = SoftmaxRegression().partial_fit(X[:1500], y[:1500], classes=[0, 1, 2])
+    model.partial_fit(sp.csr_matrix(X[1500:]), y[1500:])
+    assert model.n_seen_ == 3000
+    assert model.score(X, y) > 0.8
+
+
+def test_an_interrupted_partial_fit_changes_nothing(rng, monkeypatch):
+    from partita.objectives.batches import Batches
+
+    X, y = binary_data(rng)
+    model, twin = (SoftmaxRegression().partial_fit(X, y, classes=[0, 1]) for _ in range(2))
+    evaluate, calls = Batches.evaluate, []
+
+    def interrupted(self, theta, lo, hi):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return evaluate(self, theta, lo, hi)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batches, "evaluate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.partial_fit(X, y).coef_, twin.partial_fit(X, y).coef_)
+
+
+def test_streams_refuse_what_they_cannot_do(rng):
+    X, y = binary_data(rng, rows=100)
+    with pytest.raises(ValueError, match="batches is empty"):
+        SoftmaxRegression().fit_stream([], classes=[0, 1])
+    with pytest.raises(ValueError, match="needs all labels at once"):
+        SoftmaxRegression(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="prior is zero for class"):
+        SoftmaxRegression(prior=[1.0, 0.0]).partial_fit(X, y, classes=[0, 1])
+    assert not hasattr(SoftmaxRegression(l1=1.0), "partial_fit")
+    with pytest.raises(ValueError, match="variance_reduction needs"):
+        StochasticBound(curvature="batch", variance_reduction=True)
+
+
+def test_examples_of_weight_zero_do_not_count(rng):
+    X, y = binary_data(rng, rows=400)
+    w = (rng.random(400) < 0.3).astype(float)
+    for solver in (StochasticBound(batch_size=2, curvature="batch"), StochasticBound(batch_size=32, validation=0.02)):
+        fits = [SoftmaxRegression(solver=solver, max_iter=2, tol=0.0) for _ in range(2)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fits[0].fit(X, y, sample_weight=w)
+            spoiled = np.where(w[:, None] > 0, X, 7.0)
+            fits[1].fit(spoiled, y, sample_weight=w)
+        np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+def test_the_estimators_seed_reaches_a_solver_object(rng):
+    X, y = binary_data(rng, rows=300)
+    fits = [SoftmaxRegression(solver=SGD(batch_size=20), random_state=seed, max_iter=2, tol=0.0) for seed in (1, 2, 1)]
+    coefs = [_quietly(fit, X, y).coef_ for fit in fits]
+    assert not np.array_equal(coefs[0], coefs[1])
+    np.testing.assert_array_equal(coefs[0], coefs[2])
+
+
+def test_a_linear_term_keeps_stochastic_solvers_away(rng):
+    features = LabelFeatures(rng.standard_normal((5, 3, 2)))
+    objective = Likelihood(features, Categorical(3), np.zeros(5, int), linear=np.ones(2))
+    with pytest.raises(CapabilityError, match="mini-batches"):
+        minimize(objective, solver="stochastic")
+
+
+def _quietly(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)

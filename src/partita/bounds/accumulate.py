@@ -11,6 +11,7 @@ Forms:
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from .potential import PotentialCurvature
 
 #: Parameters up to which the whole matrix is kept, and columns up to which one Gram matrix is.
 DENSE_LIMIT, SHARED_LIMIT = 300, 2000
-#: Smallest diagonal of what is inverted, relative to its mean.
+#: Part of the diagonal that is added to it before inverting.
 FLOOR = 1e-10
+#: Columns from which the inverse is kept in single precision.
+SINGLE_FROM = 200
 
 
 class CurvatureSum:
@@ -60,56 +63,82 @@ class CurvatureSum:
         else:
             self.form = "diagonal"
             self.sum = np.zeros(self.size)
+        self._squares, self._counts = np.zeros(self.size), np.zeros(self.size)
         self._inverse: Any = None
+
+    def copy(self) -> CurvatureSum:
+        """One that can be added to while this one stays as it is."""
+        twin = copy.copy(self)
+        if self.form == "low_rank":
+            twin.stream = self.stream.copy()
+        return twin
 
     def decay(self, factor: float) -> None:
         """Multiply the sum by a factor."""
         if self.form == "low_rank":
             self.stream.decay(factor)
         else:
-            self.sum *= factor
+            self.sum = factor * self.sum
 
     def add(self, features: Any, potential: PotentialCurvature, factor: float = 1.0) -> None:
         """Add ``factor A' S A`` of some examples."""
+        squares, counts = features.magnitudes()
+        self._squares, self._counts = self._squares + squares, self._counts + counts
         if self.form == "low_rank":
             for rows in outer_roots(features, potential):
                 self.stream.add(np.sqrt(factor) * rows)
         elif self.form == "dense":
-            self.sum += factor * curvature_matrix(features, potential)
+            self.sum = self.sum + factor * curvature_matrix(features, potential)
         elif self.form == "shared":
-            self.sum += factor * features.gram(potential.peak())
+            self.sum = self.sum + factor * features.gram(potential.peak())
         else:
             diagonal = potential.diagonal().reshape(features.n_examples, -1)
-            self.sum += factor * features.squared(diagonal)
+            self.sum = self.sum + factor * features.squared(diagonal)
 
-    def trace(self) -> float:
-        """``sum_i s_i |x_i|^2`` with s_i the peak of S_i (exactly for the shared form, else by twice the mean of S_i)."""
-        if self.form == "shared":
-            return float(np.trace(self.sum))
+    def _diagonal(self) -> FloatArray:
+        """The diagonal of the sum, one entry per parameter."""
+        if self.form == "low_rank":
+            return np.asarray(self.stream.S @ self.stream.V**2 + self.stream.D)
+        if self.form == "diagonal":
+            return self.sum
+        if self.form == "dense" or self.columns is None:
+            return np.diag(self.sum)
+        diagonal = np.zeros(self.size)
+        diagonal[self.columns] = np.diag(self.sum)
+        return diagonal
+
+    def _damping(self, batch_size: float) -> FloatArray:
+        """A diagonal about as large as the largest eigenvalue of the curvature of `batch_size` examples scaled to all.
+
+        In units in which every column's non-zero entries have mean square one, that is ``sum_i s_i |x_i|^2 / batch_size``,
+        with s_i the peak of S_i (twice its mean, where only the sum over labels is known). Those units make it follow any
+        rescaling of the columns.
+        """
+        unit = self._squares / np.maximum(self._counts, 1.0)
+        known = unit > 0.0
+        unit = np.where(known, unit, 1.0)
         labels = 1 if self.columns is None else len(self.columns)
-        share = 1.0 if labels == 1 else 2.0 / labels
-        if self.form == "low_rank":
-            return share * float(self.stream.S.sum() + self.stream.D.sum())
-        return share * float(np.trace(self.sum) if self.form == "dense" else self.sum.sum())
+        share = 2.0 / labels if labels > 1 and self.form != "shared" else 1.0 / labels
+        return np.asarray(share * float((self._diagonal() / unit)[known].sum()) / batch_size * unit)
 
-    def prepare(self, penalty: FloatArray, damping: float) -> None:
-        """Invert the sum plus ``diag(penalty) + damping I`` for the solves that follow."""
+    def prepare(self, penalty: FloatArray, batch_size: float | None = None, damping: float = 0.0) -> None:
+        """Invert the sum plus ``diag(penalty)`` plus a multiple of the damping for batches of a size."""
+        total = penalty if batch_size is None or damping == 0.0 else penalty + damping * self._damping(batch_size)
+        diagonal = self._diagonal()
+        total = total + FLOOR * np.maximum(diagonal, max(FLOOR * float(diagonal.mean()), 1e-300))
         if self.form == "low_rank":
-            V, S, D = self.stream.V, self.stream.S, self.stream.D
-            D = D + penalty + damping
-            D = np.maximum(D, FLOOR * (D.mean() + S.max(initial=0.0)))
-            self._inverse = LowRank(np.zeros(self.size), 0.0, np.zeros(self.size), V.copy(), S.copy(), D)
+            V, S = self.stream.V.copy(), self.stream.S.copy()
+            self._inverse = LowRank(np.zeros(self.size), 0.0, np.zeros(self.size), V, S, self.stream.D + total)
         elif self.form == "diagonal":
-            total = self.sum + penalty + damping
-            self._inverse = 1.0 / np.maximum(total, FLOOR * total.mean())
+            self._inverse = 1.0 / (self.sum + total)
         else:
             matrix = self.sum.copy()
-            matrix.flat[:: len(matrix) + 1] += damping + (
-                penalty if self.form == "dense" or self.columns is None else penalty[self.columns[0]]
-            )
-            matrix.flat[:: len(matrix) + 1] += FLOOR * np.trace(matrix) / len(matrix)
-            inverse = CholeskyFactor(matrix).solve(np.eye(len(matrix)))
-            self._inverse = inverse.astype(np.float32) if self.form == "shared" else inverse
+            shared = self.form == "shared" and self.columns is not None
+            matrix.flat[:: len(matrix) + 1] += total[self.columns[0]] if shared else total  # type: ignore[index]
+            scale = 1.0 / np.sqrt(np.diag(matrix))
+            inverse = CholeskyFactor(scale[:, None] * matrix * scale).solve(np.diag(scale))
+            inverse *= scale[:, None]
+            self._inverse = inverse.astype(np.float32) if shared and len(scale) > SINGLE_FROM else inverse
 
     def solve(self, vector: FloatArray) -> FloatArray:
         """The vector times the inverse that was prepared."""
@@ -120,7 +149,8 @@ class CurvatureSum:
         if self.form == "dense" or self.columns is None:
             return np.asarray(self._inverse @ vector)
         labels, width = self.columns.shape
-        rows, product = vector[self.columns].astype(np.float32), np.empty((labels, width), np.float32)
+        rows = vector[self.columns].astype(self._inverse.dtype)
+        product = np.empty_like(rows)
         ranges = self.workers.ranges(width, float(labels) * width * width)
         self.workers.run(_columns_of_product, [(rows, self._inverse, lo, hi, product) for lo, hi in ranges])
         out = np.empty_like(vector)

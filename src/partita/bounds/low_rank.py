@@ -10,6 +10,7 @@ Ways to make one (`LOW_RANK`):
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +110,12 @@ class StreamingLowRank:
         self.block = check_count("block", block, minimum=1) if block is not None else max(64, 4 * self.rank)
         self.V = np.zeros((self.rank, size)) if start is None else np.array(start, dtype=np.float64)
         self.S, self.D = np.zeros(self.rank), np.zeros(size)
+
+    def copy(self) -> StreamingLowRank:
+        """One that can be added to while this one stays as it is."""
+        twin = copy.copy(self)
+        twin.V, twin.S, twin.D = self.V.copy(), self.S.copy(), self.D.copy()
+        return twin
 
     def decay(self, factor: float) -> None:
         """Multiply the sum by a factor."""

@@ -43,7 +43,7 @@ class MaxEnt(SavedModel, BaseEstimator):
     prior : array of shape (states,), optional
         Non-negative weights (zero forbids a state); default uniform, which makes p the distribution of largest entropy.
     solver : str or solver object
-        ``"auto"``, ``"majorize"``, and without inequalities any other.
+        ``"auto"``, ``"majorize"``, and without inequalities ``"newton"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``.
     max_iter : int
         Most iterations.
     tol : float
@@ -130,8 +130,15 @@ class MaxEnt(SavedModel, BaseEstimator):
         if not support.all():
             live = live.copy()
             live[live] = support
-            problem, found = problem.restricted(support), None
-        return self._store(problem, live, self._solve(problem) if found is None else found)
+            smaller = problem.restricted(support)
+            again = self._solve(smaller)
+            if again.status is not Status.CALLBACK:  # else the program took a state that is merely rare for impossible
+                return self._store(smaller, live, again, problem.prior.sum())
+            live = self._problem()[1]
+        found = self._solve(problem) if found is None else found
+        if found.status is Status.CALLBACK:
+            raise ValueError("the moments lie on the edge of what is possible, up to rounding: move the targets inwards")
+        return self._store(problem, live, found)
 
     def _problem(self) -> tuple[MomentProblem, NDArray[np.bool_]]:
         """The checked problem on the states that the prior allows, and which those are."""
@@ -170,7 +177,9 @@ class MaxEnt(SavedModel, BaseEstimator):
         objective: Any = problem.objective()
         return minimize(objective, solver=self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
 
-    def _store(self, problem: MomentProblem, live: NDArray[np.bool_], solution: Solution) -> MaxEnt:
+    def _store(
+        self, problem: MomentProblem, live: NDArray[np.bool_], solution: Solution, prior_sum: float | None = None
+    ) -> MaxEnt:
         log_p, log_z = problem.log_probabilities(solution.parameters)
         p = np.exp(log_p)
         multipliers = solution.parameters / problem.scale
@@ -182,7 +191,7 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.coef_ = multipliers[: problem.n_equal]
         self.inequality_coef_ = multipliers[problem.n_equal :]
         self.log_partition_ = log_z + float(multipliers @ problem.target)
-        total = float(np.log(problem.prior.sum()))
+        total = float(np.log(problem.prior.sum() if prior_sum is None else prior_sum))
         self.relative_entropy_ = float(p @ (log_p - np.log(problem.prior))) + total
         self.gap_ = abs(float(solution.parameters @ (p @ problem.scaled)))
         self.violation_ = float(np.abs(excess).max())

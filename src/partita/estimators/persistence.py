@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -95,7 +95,8 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {"items": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
     if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
-        return {"solver": type(value).__name__, "options": asdict(value)}  # type: ignore[arg-type]
+        options = {entry.name: _encode(f"{name}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)}
+        return {"solver": type(value).__name__, "options": options}
     if is_dataclass(value) and type(value).__name__ in _CONSTRAINT_CLASSES:
         options = {entry.name: _encode(name, getattr(value, entry.name)) for entry in fields(value)}
         return {"constraint": type(value).__name__, "options": options}
@@ -125,7 +126,7 @@ def _decode(value: Any) -> Any:
         return np.array([item if isinstance(item, list) else _decode(item) for item in value["array"]])
     if "items" in value:
         return {_decode(key): _decode(item) for key, item in value["items"]}
-    return _SOLVER_CLASSES[value["solver"]](**value["options"])
+    return _SOLVER_CLASSES[value["solver"]](**{key: _decode(item) for key, item in value["options"].items()})
 
 
 def _encode_fitted(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:

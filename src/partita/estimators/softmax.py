@@ -32,6 +32,8 @@ from .streaming import StreamingMixin, solver_seed
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
+#: Gradient of the mean loss above which a stochastic solver that no longer improves deserves one.
+FAR_STALLED = 0.01
 #: Columns per example from which dense data are first rotated into their row space.
 WIDE = 1.5
 
@@ -279,9 +281,9 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         )
 
     def _make_solver(self) -> Any:
-        """The solver; a stochastic one named by a string is seeded by `random_state`."""
+        """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
         solver: Any = make_solver(self.solver)
-        seeded = isinstance(self.solver, str) and hasattr(solver, "random_state")
+        seeded = hasattr(solver, "random_state") and (isinstance(self.solver, str) or self.random_state is not None)
         return replace(solver, random_state=solver_seed(self.random_state)) if seeded else solver
 
     def _check_parameters(self) -> None:
@@ -328,8 +330,13 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self._point = point
         self.n_seen_ = point.objective.features.n_examples
         self.__dict__.pop("_stream", None)
-        short = solution.trace.gradient_norm[-1] > FAR * self.tol
-        if short if solution.status is Status.PRECISION else not solution.status.ok:
+        norm = solution.trace.gradient_norm[-1]
+        short = not solution.status.ok
+        if solution.status is Status.PRECISION:
+            short = norm > FAR * self.tol
+        elif solution.status is Status.STALLED and not self._make_solver().validation:
+            short = norm > max(FAR_STALLED, FAR * self.tol)
+        if short:
             warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -388,7 +395,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
                 "no normal distribution; refit the chosen columns with l1=0, or resample"
             )
         if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which are not kept in files or pickles: fit again")
+            raise ValueError("standard errors need the training data, which files and streams do not keep: fit again")
         if self._constrained_point is not None and self._constrained_point.active:
             raise ValueError(
                 "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from ..core.parallel import blas_limit
@@ -22,15 +21,24 @@ from ..solvers.stochastic import Stream
 CHUNK_NUMBERS = 4_000_000
 
 
+def _can_stream(estimator: Any) -> bool:
+    """Streams know neither l1 nor constraints."""
+    if estimator.l1 == 0.0 and not estimator.constraints:
+        return True
+    raise AttributeError("partial_fit and fit_stream support neither l1 nor constraints: use fit")
+
+
 class StreamingMixin:
     """`partial_fit` and `fit_stream` for a softmax regression."""
 
+    @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Learn from more examples: one pass, no learning rate. Every call counts as new data.
 
         X may be far larger than memory: a memory-mapped array, or a CSR matrix of memory-mapped arrays, is read a piece at
-        a time. Continues from an earlier `fit` or `partial_fit`. The method is `StochasticBound`: the estimator's, if its
-        solver is one, or the default.
+        a time. Continues from an earlier `fit` or `partial_fit`; after loading or unpickling, the parameters go on but the
+        curvature starts afresh. The method is `StochasticBound.stream`, with the batch size, rank, bound and damping of the
+        estimator's solver, if that is a `StochasticBound`. Examples should come in random order.
 
         Parameters
         ----------
@@ -60,6 +68,7 @@ class StreamingMixin:
             self.__dict__.update(before)
             raise
 
+    @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def fit_stream(self: Any, batches: Iterable[Any], classes: Any) -> Any:
         """Forget what was learned, then learn from an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` in one pass."""
         before = dict(self.__dict__)
@@ -68,6 +77,8 @@ class StreamingMixin:
         try:
             for batch in batches:
                 self.partial_fit(batch[0], batch[1], classes, *batch[2:])
+            if not hasattr(self, "coef_"):
+                raise ValueError("batches is empty: there was nothing to learn from")
         except KeyboardInterrupt:
             if not hasattr(self, "coef_"):
                 self.__dict__.update(before)
@@ -81,25 +92,20 @@ class StreamingMixin:
 
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         self._check_parameters()
-        if self.l1 > 0.0 or self.constraints is not None:
-            raise ValueError("partial_fit supports neither l1 nor constraints; use fit, or set l1=0 and constraints=None")
+        if isinstance(self.class_weight, str):
+            raise ValueError(f"class_weight={self.class_weight!r} needs all labels at once; give partial_fit a dict")
         solver = self._make_solver()
         if not isinstance(solver, StochasticBound):
             solver = StochasticBound(random_state=solver_seed(self.random_state))
         first = not hasattr(self, "coef_")
-        if first:
-            if classes is None:
-                raise ValueError("classes must be given in the first call to partial_fit: all labels that will ever come")
-            self.classes_ = np.unique(classes)
-            if len(self.classes_) < 2:
-                raise ValueError(f"classes must hold at least two labels, got {self.classes_.tolist()}")
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes {list(classes)} differ from those of the first call, {self.classes_.tolist()}")
+        self._check_classes(classes, first)
+        X = X.tocsr() if sp.issparse(X) else X
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if not hasattr(y, "__len__") or len(y) != rows:
+            raise ValueError(f"X and y must have as many rows; got {rows} and {len(y) if hasattr(y, '__len__') else y!r}")
+        weights = None if sample_weight is None else check_weights("sample_weight", sample_weight, rows)
         pieces = list(_pieces(X))
-        stream: Any = getattr(self, "_stream", None)
-        # A failure in a later piece must leave the model as it was; a single piece is checked before anything changes.
-        stream = copy.deepcopy(stream) if len(pieces) > 1 else stream
-        weights = None if sample_weight is None else check_weights("sample_weight", sample_weight, np.shape(X)[0])
+        stream: Any = getattr(self, "_stream", None)  # never changed: the solver works on a copy
         for lo, hi in pieces:
             whole = len(pieces) == 1
             part = validate_data(
@@ -118,8 +124,19 @@ class StreamingMixin:
         self.n_iter_ = stream.steps
         self.status_ = Status.STREAM
         self.trace_ = Trace(*np.zeros((4, 0)))
-        self.__dict__.pop("_point", None)
+        for name in ("_point", "_constrained_point", "kkt_residual_"):
+            self.__dict__.pop(name, None)
         return self
+
+    def _check_classes(self: Any, classes: Any, first: bool) -> None:
+        if first and classes is None:
+            raise ValueError("classes must be given in the first call to partial_fit: all labels that will ever come")
+        if first:
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes must hold at least two labels, got {self.classes_.tolist()}")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes {list(classes)} differ from those of the first call, {self.classes_.tolist()}")
 
     def _absorb(self: Any, solver: StochasticBound, stream: Any, X: Any, y: Any, weights: Any) -> Any:
         """One piece, already checked, through the solver; writes coef_ and intercept_."""
@@ -127,16 +144,23 @@ class StreamingMixin:
         unknown = self.classes_[codes] != y
         if unknown.any():
             raise ValueError(f"y holds {y[unknown][0]!r}, which is not among the classes {self.classes_.tolist()}")
+        self._check_prior(self.classes_, codes)
         weights = np.ones(len(codes)) if weights is None else weights
         if self.class_weight is not None:
-            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[codes]
+            factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()])
+            weights = weights * factors[codes]
+        if stream is not None and not weights.any():
+            return stream
         objective = self._objective(X, codes, len(self.classes_), weights)
-        theta = objective.features.pack(self.coef_, self.intercept_) if hasattr(self, "coef_") else np.zeros(objective.size)
-        if stream is None and hasattr(self, "coef_"):
-            stream = Stream.after(solver, objective, theta, getattr(self, "n_seen_", 0))
+        features = objective.features
+        theta = features.pack(self.coef_, self.intercept_) if hasattr(self, "coef_") else np.zeros(objective.size)
+        layout = f"{type(features).__name__}, {objective.size}"
+        if hasattr(self, "coef_") and (stream is None or stream.layout != layout):
+            stream = Stream.after(solver, objective, theta, stream.seen if stream else getattr(self, "n_seen_", 0))
         with blas_limit(1):
             theta, stream = solver.stream(stream, objective, theta)
-        coefficients, intercepts = objective.features.unpack(theta)
+        stream.layout = layout
+        coefficients, intercepts = features.unpack(theta)
         self.coef_, self.intercept_ = np.ascontiguousarray(coefficients), intercepts.copy()
         self.log_prior_ = objective.structure.log_prior
         return stream
@@ -149,11 +173,8 @@ def solver_seed(random_state: Any) -> Any:
 
 def _pieces(X: Any) -> Iterator[tuple[int, int]]:
     """Ranges of rows of X small enough to copy; one range for anything that is not a large array."""
-    rows = X.shape[0] if hasattr(X, "shape") and len(X.shape) == 2 else 0
-    if not rows or not (sp.issparse(X) or isinstance(X, np.ndarray)):
-        yield 0, rows
-        return
-    numbers = X.nnz if sp.issparse(X) else X.size
-    count = max(1, -(-numbers // CHUNK_NUMBERS))
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    numbers = X.nnz if sp.issparse(X) else X.size if isinstance(X, np.ndarray) and X.ndim == 2 else 0
+    count = min(max(1, -(-numbers // CHUNK_NUMBERS)), max(1, rows))
     edges = [rows * c // count for c in range(count + 1)]
     yield from itertools.pairwise(edges)

@@ -77,3 +77,7 @@ class LabelFeatures:
             live = self.counts[examples] > k
             out[live] += roots[live, k, None] * self.F[first[examples[live]] + k]
         return out
+
+    def magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """For every parameter, the sum of squares of its feature and how many of its values are not zero."""
+        return np.einsum("ij,ij->j", self.F, self.F), np.count_nonzero(self.F, axis=0).astype(np.float64)

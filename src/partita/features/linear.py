@@ -99,6 +99,15 @@ class LinearMap:
         """Some rows of X as a dense array."""
         raise NotImplementedError
 
+    def magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """For every parameter, the sum of squares of its column and how many of its entries are not zero."""
+        squares, counts = self._column_magnitudes()
+        ones = np.full(self.n_outputs, float(self.n_examples))
+        return tuple(self.pack(np.tile(column, (self.n_outputs, 1)), ones) for column in (squares, counts))  # type: ignore[return-value]
+
+    def _column_magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        raise NotImplementedError
+
     def label_blocks(self, pairs: FloatArray, labels: int) -> FloatArray:
         """A' S A for the first `labels` labels, label by label: at least its lower triangle is written.
 
@@ -235,6 +244,10 @@ class DenseLinear(LinearMap):
     def dense_rows(self, rows: Any) -> FloatArray:
         return np.asarray(self.X[rows])
 
+    def _column_magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        squares = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64)
+        return squares, np.count_nonzero(self.X, axis=0).astype(np.float64)
+
     def places(self, flat: Any) -> tuple[Any, Any]:
         labels, columns = np.divmod(flat, self.n_columns)
         tail = flat >= self.n_coefficients
@@ -350,6 +363,13 @@ class SparseLinear(LinearMap):
 
     def dense_rows(self, rows: Any) -> FloatArray:
         return np.asarray(self.matrix[rows].toarray())
+
+    def _column_magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        data, indices, _ = self.rows
+        where = indices.astype(np.intp)
+        squares = np.bincount(where, data * data, self.n_columns)
+        counts = np.bincount(where, data != 0.0, self.n_columns)
+        return np.asarray(squares, dtype=np.float64), np.asarray(counts, dtype=np.float64)
 
     def places(self, flat: Any) -> tuple[Any, Any]:
         columns, labels = np.divmod(flat, self.n_outputs)

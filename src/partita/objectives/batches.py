@@ -29,29 +29,34 @@ class Batches:
     n_examples : int
         Examples to train on.
     penalty : array of shape (size,)
-        The penalty of the whole objective.
+        The training part's share of the penalty.
     scale : float
-        The total weight of all examples; sums over the training part are scaled to it.
+        The total weight of the training part.
     """
 
     def __init__(self, objective: Likelihood, random_state: Any = None, validation: float = 0.0) -> None:
         self.parent = objective
         self.rng = generator(random_state)
-        order = self.rng.permutation(objective.features.n_examples)
+        order = self.rng.permutation(np.flatnonzero(objective.weights))
         held = round(validation * len(order))
         if held >= len(order):
             raise ValueError(f"validation={validation!r} leaves no example to train on")
-        self.size, self.penalty = objective.size, objective.penalty
+        self.size = objective.size
         self._held = _Part(objective, order[:held]) if held else None
         self._train = _Part(objective, order[held:])
         self._w = self._train.w
         self.n_examples = len(self._w)
         self.scale = float(self._w.sum())
+        self.penalty = objective.penalty * (self.scale / objective.scale)
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
         """The mini-batches of one epoch in random order."""
         edges = np.linspace(0, self.n_examples, max(1, round(self.n_examples / batch_size)) + 1).astype(int).tolist()
         return [(edges[b], edges[b + 1]) for b in self.rng.permutation(len(edges) - 1)]
+
+    def weight(self, lo: int, hi: int) -> float:
+        """The total weight of a batch."""
+        return float(self._w[lo:hi].sum())
 
     def table(self) -> FloatArray:
         """Room for the residual of every example."""
@@ -84,7 +89,7 @@ class Batches:
     def problem(self, lo: int, hi: int) -> Likelihood:
         """The likelihood of a batch with its share of the penalty."""
         o = self.parent
-        share = float(self._w[lo:hi].sum()) / self.scale
+        share = self.weight(lo, hi) / self.scale
         structure = o.structure.take(self._train.order[lo:hi])
         features = self._train.blocks.block(lo, hi)
         return type(o)(features, structure, self._train.y[lo:hi], weights=self._w[lo:hi], penalty=share * self.penalty)

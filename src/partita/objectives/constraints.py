@@ -48,7 +48,7 @@ class Constraint:
         return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(type(self))  # equal values may have different texts
 
     def __repr__(self) -> str:
         shown = [f for f in fields(self) if f.default is MISSING or not _same(getattr(self, f.name), f.default)]  # type: ignore[arg-type]
@@ -137,6 +137,9 @@ class Box(Constraint):
     _arrays: ClassVar[tuple[str, ...]] = ("lower", "upper")
 
     def __post_init__(self) -> None:
+        for name, none in (("lower", -np.inf), ("upper", np.inf)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, none)
         self._freeze()
         if np.any(np.asarray(self.lower) == np.inf) or np.any(np.asarray(self.upper) == -np.inf):
             raise ValueError(f"lower must be below inf and upper above -inf, got {self!r}")

@@ -46,6 +46,8 @@ class ElasticNet:
     def __init__(self, likelihood: Likelihood, l1: float | FloatArray) -> None:
         if not isinstance(likelihood.features, LinearMap):
             raise ValueError("l1 penalties need a linear feature map (DenseLinear or SparseLinear)")
+        if likelihood.linear is not None:
+            raise ValueError("l1 penalties do not support a likelihood with a linear term")
         self.likelihood = likelihood
         self.features: LinearMap = likelihood.features
         self.size, self.scale = likelihood.size, likelihood.scale

@@ -39,10 +39,13 @@ def is_empty(feasible: FeasibleSet) -> bool:
 def smallest_conflict(items: Sequence[T], conflicting: Callable[[list[T]], bool]) -> list[T]:
     """A smallest group that still conflicts: leave out, one after the other, everything that can be left out."""
     kept = list(items)
-    for item in list(items):
-        rest = [other for other in kept if other is not item]
+    place = 0
+    while place < len(kept):
+        rest = kept[:place] + kept[place + 1 :]
         if conflicting(rest):
             kept = rest
+        else:
+            place += 1
     return kept
 
 

@@ -99,6 +99,8 @@ class Likelihood:
         self.capabilities = WITHOUT_TRIAL
         if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO and self.linear is None:
             self.capabilities = ALL if GaugeFactor.applies(features, self.penalty) else WITHOUT_TRIAL
+        if self.linear is not None:  # mini-batches know nothing of it
+            self.capabilities = self.capabilities - {Capability.BATCHES}
 
     @property
     def dense_cost(self) -> float:

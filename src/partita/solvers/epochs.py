@@ -13,6 +13,8 @@ from ..core.validation import check_count, check_real
 
 #: Relative decrease of the loss that counts as improvement.
 IMPROVEMENT = 1e-4
+#: Relative rise above the best loss that is no longer noise.
+RISE = 0.05
 #: Epochs before gradients are corrected by those of the last visit: what the first epoch saw is out of date at once.
 PLAIN_EPOCHS = 2
 
@@ -93,6 +95,10 @@ class EpochSolver:
         state.since_best = 0 if improved else state.since_best + 1
         state.best = min(state.best, value)
         return state.since_best >= self.patience
+
+    def near_best(self, state: EpochState, value: float) -> bool:
+        """Whether the loss is still close to the lowest so far."""
+        return value <= state.best + RISE * abs(state.best)
 
     def advance(self, state: EpochState, point: Point) -> EstimatedPoint:
         """One epoch."""

@@ -48,7 +48,8 @@ class _Recorder:
 
 def check_capabilities(solver: Solver, objective: Objective) -> None:
     """Raise a CapabilityError that names what the objective lacks for this solver, or demands of it."""
-    unused = sorted(getattr(objective, "demands", frozenset()) - getattr(solver, "uses", frozenset()), key=lambda c: c.name)
+    demands: frozenset[Capability] = getattr(objective, "demands", frozenset())
+    unused = sorted(demands - getattr(solver, "uses", frozenset()), key=lambda c: c.name)
     if unused:
         wants = "; ".join(capability.value for capability in unused)
         raise CapabilityError(
@@ -60,7 +61,7 @@ def check_capabilities(solver: Solver, objective: Objective) -> None:
         wants = "; ".join(capability.value for capability in missing)
         raise CapabilityError(
             f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
-            + ("Choose 'auto'." if Capability.SMOOTH in missing else CHEAPER)
+            + ("Choose 'auto'." if Capability.SMOOTH in missing or demands else CHEAPER)
         )
 
 
@@ -140,7 +141,8 @@ def _run(
             elif len(recorder.rows) > max_iter:
                 status = Status.MAX_ITER
             elif isinstance(method, EpochSolver) and state is not None and method.stalled(state, point.value):
-                status = Status.STALLED
+                rising = not point.held_out and not method.near_best(state, point.value)
+                status = Status.UNSTABLE if rising else Status.STALLED
             elif time_limit is not None and recorder.seconds() >= time_limit:
                 status = Status.TIME_LIMIT
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ CURVATURES = ("fixed", "ema", "batch")
 FIRST_REFRESH = 0.25
 #: The step with variance reduction, for curvature without a cushion. Chosen on adult and Fashion-MNIST.
 AUTO_STEP = 0.3
-#: In a stream, steps after which the step begins to shrink, and how much its mean favours late iterates.
+#: In a stream, batches after which the step begins to shrink, and how much its mean favours late iterates.
 SLOW, POWER = 200.0, 3.0
+#: Batches that the curvature of a stream is a mean of, at most.
+MEMORY = 10.0
 #: Growth of a stream after which its curvature is factored again; while it is short, curvature is taken from every batch.
 GROWTH = 1.1
 
@@ -42,15 +44,22 @@ class Stream:
     iterate: FloatArray
     mean: FloatArray
     seen: int = 0
+    weight: float = 0.0
     steps: int = 0
-    updates: int = 0  # of the curvature
+    layout: str = ""  # of the flat parameters
+    window: float = 0.0  # examples that the curvature is a mean of, about
     next_curvature: float = 0.0
+
+    def copy(self) -> Stream:
+        """One that can go on while this one stays as it is."""
+        return replace(self, total=self.total.copy())
 
     @classmethod
     def after(cls, solver: StochasticBound, objective: Objective, theta: FloatArray, seen: int) -> Stream:
         """A stream that goes on from parameters learned from `seen` examples otherwise."""
-        total = objective.batches(solver.random_state).curvature(solver.rank, solver.low_rank)
-        return cls(total, theta, theta, seen, seen // solver.batch_size)
+        method = "exact" if solver.low_rank == "lanczos" else solver.low_rank
+        total = objective.batches(solver.random_state).curvature(solver.rank, method)
+        return cls(total, theta, theta, seen, float(seen), seen // solver.batch_size)
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class StochasticBound(EpochSolver):
         Form of the low-rank curvature; ``"lanczos"`` only with ``curvature="batch"``; ``"original"`` is no bound and needs
         `allow_invalid`.
     damping : float
-        With ``"fixed"``, multiple of the damping (the trace of the curvature over the batch size).
+        With ``"fixed"`` and in streams, multiple of the damping that keeps a single batch from outweighing the curvature.
     validation, patience, random_state
         See `EpochSolver`.
     """
@@ -113,6 +122,8 @@ class StochasticBound(EpochSolver):
             raise ValueError("low_rank='original' is not an upper bound; use 'exact', or allow_invalid=True")
         if self.low_rank == "lanczos" and self.curvature != "batch":
             raise ValueError("low_rank='lanczos' cannot be accumulated; use 'exact' or curvature='batch'")
+        if self.curvature == "batch" and self.variance_reduction:
+            raise ValueError("variance_reduction needs curvature='fixed' or 'ema'; 'batch' is the published method")
         check_real("damping", self.damping, minimum=0.0)
         parse_step(self.step)
 
@@ -146,9 +157,8 @@ class StochasticBound(EpochSolver):
         self._prepare(state)
 
     def _prepare(self, state: EpochState) -> None:
-        """A batch's curvature, scaled to all examples, has about the damping as its largest eigenvalue."""
-        damping = self.damping * state.extra.total.trace() / self.batch_size if self.curvature == "fixed" else 0.0
-        state.extra.total.prepare(state.source.penalty, damping)
+        damping = self.damping if self.curvature == "fixed" else 0.0
+        state.extra.total.prepare(state.source.penalty, self.batch_size, damping)
 
     def size_of_step(self, state: EpochState) -> float:
         if self.step == "auto" and self.reduces_variance:
@@ -186,22 +196,26 @@ class StochasticBound(EpochSolver):
         averaging needs no tuning; the slow decay takes care of curvature that changes along the way.
         """
         source = objective.batches(self.random_state)
-        state = state or Stream(source.curvature(self.rank, self.low_rank), theta, theta)
+        method = "exact" if self.low_rank == "lanczos" else self.low_rank
+        state = state.copy() if state else Stream(source.curvature(self.rank, method), theta, theta)
         for lo, hi in source.shuffled(self.batch_size):
             _, residual = source.evaluate(state.iterate, lo, hi)
             count = hi - lo
             state.seen += count
             state.steps += 1
-            penalty = source.penalty / state.seen
+            weight = source.weight(lo, hi)
+            state.weight += weight
+            penalty = source.penalty / state.weight
             if state.seen >= state.next_curvature:
-                state.updates += 1
-                share = max(0.1, 1.0 / state.updates)
+                state.window = min(state.window, MEMORY * self.batch_size) + count
+                share = count / state.window
                 state.total.decay(1.0 - share)
-                source.add_curvature(state.total, self.bound or "hessian", state.iterate, lo, hi, share / count)
+                source.add_curvature(state.total, self.bound or "hessian", state.iterate, lo, hi, share / weight)
                 state.next_curvature = max(state.seen, GROWTH * state.seen - count)
-                state.total.prepare(penalty, self.damping * state.total.trace() / self.batch_size)
-            gradient = source.pull_back(residual, lo, hi) / count + penalty * state.iterate
-            eta = AUTO_STEP * state.total.cushion / np.sqrt(1.0 + state.steps / SLOW)
+                state.total.prepare(penalty, min(count, self.batch_size), self.damping)
+            gradient = source.pull_back(residual, lo, hi) / weight + penalty * state.iterate
+            eta = AUTO_STEP * state.total.cushion / np.sqrt(1.0 + state.seen / (SLOW * self.batch_size))
+            eta = max(eta, 1.0 / state.steps)  # the first batches are most of what is known
             state.iterate = state.iterate - eta * state.total.solve(gradient)
             state.mean = state.mean + (state.iterate - state.mean) * (POWER + 1.0) / (state.steps + POWER)
         return state.mean, state
