@@ -15,7 +15,7 @@ from harness import digits, machine, markdown, print_load, with_threads, write_r
 LAMBDAS = {"srbct": 10.0, "text": 100.0, "secstr": 10.0}
 NEAR_ZERO = 0.01
 WITHIN = 1e-4
-TIME_LIMIT = 120.0
+TIME_LIMIT = 20.0
 # Seconds and iterations in the paper.
 PAPER = {
     "LBFGS": {"srbct": "6.10 / 42", "text": "15.54 / 7", "secstr": "881.31 / 47"},

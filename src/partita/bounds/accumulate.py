@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.results import FloatArray
-from ..features import LabelFeatures, LinearMap
+from ..features import DenseLinear, LabelFeatures, LinearMap
 from ..kernels.linalg import CholeskyFactor
 from .dense import curvature_matrix
 from .low_rank import LowRank, StreamingLowRank, outer_roots
@@ -90,7 +90,7 @@ class CurvatureSum:
         elif self.form == "dense":
             self.sum = self.sum + factor * curvature_matrix(features, potential)
         elif self.form == "shared":
-            self.sum = self.sum + factor * features.gram(potential.peak())
+            self.sum = self.sum + factor * _gram(features, potential.peak())
         else:
             diagonal = potential.diagonal().reshape(features.n_examples, -1)
             self.sum = self.sum + factor * features.squared(diagonal)
@@ -156,6 +156,15 @@ class CurvatureSum:
         out = np.empty_like(vector)
         out[self.columns] = product
         return out
+
+
+def _gram(features: LinearMap, weights: FloatArray) -> FloatArray:
+    """`features.gram`, for dense X with one thread to a run of rows: BLAS has one thread while batches are small."""
+    if not isinstance(features, DenseLinear):
+        return features.gram(weights)
+    ranges = features.workers.ranges(features.n_examples, 0.5 * features.X.size * features.n_columns)
+    parts = [(DenseLinear(features.X[lo:hi], features.n_outputs, features.intercept), weights[lo:hi]) for lo, hi in ranges]
+    return np.asarray(sum(features.workers.run(DenseLinear.gram, parts)), dtype=np.float64)
 
 
 def _columns_of_product(A: Any, B: Any, lo: int, hi: int, out: Any) -> None:

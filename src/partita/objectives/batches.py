@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .likelihood import Likelihood
 
 #: Sampled rows per column for curvature that is estimated from a sample.
-ROWS_PER_COLUMN = 10
+ROWS_PER_COLUMN = 5
 #: Fewest rows of such a sample.
 FEWEST_ROWS = 1000
 
