@@ -214,3 +214,18 @@ def test_bad_input_is_named(change, message, rng):
     options = {"y": np.zeros(10, int), "weights": None} | change
     with pytest.raises(ValueError, match=message):
         Likelihood(linear_map(rng.standard_normal((10, 2)), 3, True), Categorical(3), workers=Workers(1), **options)
+
+
+def test_wide_data_are_preconditioned_through_their_rows(rng):
+    """Woodbury's inverse is the inverse of the shared Gram matrix, applied to every label."""
+    X, y = rng.standard_normal((30, 120)), np.arange(30) % 3
+    objective = softmax_objective(X, y, l2=2.0, penalize_intercept=True, weights=rng.random(30))
+    point = objective.at(0.1 * rng.standard_normal(objective.size))
+    s = objective.weights * (1.0 - (point.marginals**2).sum(1)) / 2.0
+    wide = np.column_stack([X, np.ones(30)])
+    gram = wide.T @ (s[:, None] * wide) + 2.0 * np.eye(121)
+    v = rng.standard_normal(objective.size)
+    columns = objective.features.columns()
+    expected = np.empty_like(v)
+    expected[columns] = np.linalg.solve(gram, v[columns].T).T
+    np.testing.assert_allclose(point.preconditioner()(v), expected, atol=1e-10)

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import LOW_RANK
 from ..core.results import FloatArray
-from ..core.validation import check_choice, check_count
+from ..core.validation import check_choice, check_count, check_low_rank
 from ..features import LabelFeatures, LinearMap
 from ..kernels import low_rank as kernels
 from ..kernels.linalg import CholeskyFactor, block_lanczos
@@ -32,17 +31,6 @@ INFLATION = 0.02
 FLOOR = 1e-14
 #: Numbers in one block of expanded outer-product roots.
 BLOCK_NUMBERS = 4_000_000
-
-
-def check_method(method: str, allow_invalid: bool) -> str:
-    """Return the name of a low-rank method; paper 000's needs `allow_invalid`, because it is no bound."""
-    check_choice("low_rank", method, LOW_RANK)
-    if method == "original" and not allow_invalid:
-        raise ValueError(
-            "low_rank='original' (Algorithm 4 of the majorization paper) is not an upper bound: with features (0,0), (1,1) "
-            "and rank 1 it gives 1.943 where log Z is 2.127. Use 'lanczos' or 'exact', or pass allow_invalid=True"
-        )
-    return method
 
 
 @dataclass
@@ -179,7 +167,7 @@ def low_rank_model(
     start : LowRank, optional
         A model at a point nearby, whose directions are a good start for block Lanczos.
     """
-    check_method(method, allow_invalid)
+    check_low_rank(method, allow_invalid)
     q = quadratic
     rank = min(check_count("rank", rank, minimum=1), q.features.size)
     if method == "lanczos":

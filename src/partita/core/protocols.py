@@ -183,7 +183,7 @@ class Solver(Protocol):
 
     `requires` is what it needs of the objective. `start` returns the method's private state; `advance` returns the next
     point, or None when no step lowers the objective. A stochastic solver's points are estimates (`EstimatedPoint`), one per
-    epoch, and it has a method `first` that gives the point it starts from.
+    epoch; it has two more methods: `first`, the point it starts from, and `verdict`, a reason of its own to stop.
     """
 
     @property

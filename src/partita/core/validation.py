@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .protocols import LOW_RANK
+
 
 def check_real(name: str, value: Any, *, minimum: float = -np.inf, strict: bool = False, finite: bool = True) -> float:
     """Return `value` as a float, or raise a ValueError that names it."""
@@ -39,6 +41,17 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
         options = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {options}; got {value!r}")
     return value
+
+
+def check_low_rank(method: Any, allow_invalid: bool) -> str:
+    """Return the name of a low-rank bound; the first paper's needs `allow_invalid`, because it is no bound."""
+    check_choice("low_rank", method, LOW_RANK)
+    if method == "original" and not allow_invalid:
+        raise ValueError(
+            "low_rank='original' (Algorithm 4 of the majorization paper) is not an upper bound: with features (0,0), (1,1) "
+            "and rank 1 it gives 1.943 where log Z is 2.127. Use 'lanczos' or 'exact', or pass allow_invalid=True"
+        )
+    return str(method)
 
 
 def check_weights(name: str, values: Any, count: int) -> np.ndarray:

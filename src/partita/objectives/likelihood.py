@@ -243,7 +243,7 @@ class LikelihoodPoint:
         else:
             potential = potential_curvature(o.structure, self.u, o.weights, kind, o.workers)
         dense = o.size <= ALWAYS_FACTORED or (o.size <= NEVER_FACTORED and o.dense_cost <= FACTOR_COST)
-        precondition = None if dense else self.preconditioner()
+        precondition = None if dense else (lambda v: self._preconditioner(v))  # made when first needed
         return Quadratic(
             o.features, potential, o.penalty, self.parameters, self.value, self.gradient, kind in BOUNDS, precondition
         )

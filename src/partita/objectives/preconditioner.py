@@ -22,6 +22,8 @@ GRAM_LIMIT = 3000
 SPARSE_GRAM_LIMIT = 1000
 #: Parameters up to which the whole Hessian of a sample may be factored.
 STRONG_LIMIT = 12_000
+#: Columns per example from which a Gram matrix is inverted through its rows.
+WIDE = 1.5
 #: Sampled rows per column for Gram matrices.
 ROWS_PER_COLUMN = 10
 
@@ -29,6 +31,8 @@ ROWS_PER_COLUMN = 10
 def make_preconditioner(point: LikelihoodPoint) -> Preconditioner:
     """One Gram matrix shared by all labels for dense X and for few columns, a power of the diagonal otherwise."""
     features = point.objective.features
+    if isinstance(features, DenseLinear) and WIDE * features.n_examples <= features.n_columns and point.objective.has_gap:
+        return _wide_gram(point, features)
     if isinstance(features, DenseLinear) and features.n_columns <= GRAM_LIMIT:
         return _shared_gram(point, features)
     if isinstance(features, SparseLinear) and features.n_columns <= SPARSE_GRAM_LIMIT:
@@ -89,16 +93,39 @@ def _sampled_rows(
     return sample, rows, features.n_examples / wanted
 
 
-def _shared_gram(point: LikelihoodPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
-    """(X' diag(s) X + penalty)^-1 for every label, s = (1 - sum p^2) / (n - 1), or p (1 - p) if binary."""
-    objective = point.objective
-    sample, rows, factor = _sampled_rows(point, features)
+def _label_curvature(point: LikelihoodPoint, rows: Any) -> FloatArray:
+    """Per example ``w (1 - sum p^2) / (n - 1)``, the mean curvature of the labels; ``w p (1 - p)`` if binary."""
     p = point.marginals[rows]
-    if features.n_outputs == 1:
+    if p.shape[1] == 1:
         s = p[:, 0] * (1.0 - p[:, 0])
     else:
-        s = np.maximum(1.0 - np.einsum("ij,ij->i", p, p), 0.0) / (features.n_outputs - 1)
-    gram = sample.gram((factor * objective.weights[rows] * s).astype(sample.dtype))
+        s = np.maximum(1.0 - np.einsum("ij,ij->i", p, p), 0.0) / (p.shape[1] - 1)
+    return np.asarray(point.objective.weights[rows] * s)
+
+
+def _wide_gram(point: LikelihoodPoint, features: DenseLinear) -> Preconditioner:
+    """The same inverse as `_shared_gram` by Woodbury's formula, with a matrix as large as there are examples."""
+    columns = features.columns()
+    X = np.column_stack([features.X, np.ones(len(features.X))]) if features.intercept else features.X
+    root = np.sqrt(_label_curvature(point, slice(None)))[:, None] * X
+    penalty = point.objective.penalty[columns[0]]
+    scaled_root = root / penalty
+    core = CholeskyFactor(np.eye(len(root)) + scaled_root @ root.T)
+
+    def apply(v: FloatArray) -> FloatArray:
+        out = np.empty_like(v)
+        scaled = v[columns] / penalty
+        out[columns] = scaled - core.solve(root @ scaled.T).T @ scaled_root
+        return out
+
+    return apply
+
+
+def _shared_gram(point: LikelihoodPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
+    """(X' diag(s) X + penalty)^-1 for every label, s the mean curvature of the labels."""
+    objective = point.objective
+    sample, rows, factor = _sampled_rows(point, features)
+    gram = sample.gram((factor * _label_curvature(point, rows)).astype(sample.dtype))
     columns = features.columns()
     gram.flat[:: len(gram) + 1] += objective.penalty[columns[0]].astype(gram.dtype)
     cholesky = CholeskyFactor(gram)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.protocols import BatchSource, Capability, EstimatedPoint, Objective, Point
-from ..core.results import FloatArray
+from ..core.results import FloatArray, Status
 from ..core.validation import check_count, check_real
 
 #: Relative decrease of the loss that counts as improvement.
@@ -87,18 +87,16 @@ class EpochSolver:
             state.table, state.total = source.table(), np.zeros(source.size)
         return state
 
-    def stalled(self, state: EpochState, value: float) -> bool:
-        """Whether the loss has not improved for as many epochs as the patience."""
-        if np.isnan(value):  # the start
-            return False
+    def verdict(self, state: EpochState, point: EstimatedPoint) -> Status | None:
+        """Why to stop: the loss has not improved for as many epochs as the patience, or even rises."""
+        value = point.value
         improved = value < state.best - IMPROVEMENT * abs(state.best) if np.isfinite(state.best) else True
         state.since_best = 0 if improved else state.since_best + 1
         state.best = min(state.best, value)
-        return state.since_best >= self.patience
-
-    def near_best(self, state: EpochState, value: float) -> bool:
-        """Whether the loss is still close to the lowest so far."""
-        return value <= state.best + RISE * abs(state.best)
+        if state.since_best < self.patience:
+            return None
+        rising = not point.held_out and value > state.best + RISE * abs(state.best)
+        return Status.UNSTABLE if rising else Status.STALLED
 
     def advance(self, state: EpochState, point: Point) -> EstimatedPoint:
         """One epoch."""

@@ -14,7 +14,6 @@ from ..core.protocols import Callback, Capability, EstimatedPoint, Objective, Po
 from ..core.results import FloatArray, Solution, Status, Trace
 from ..core.validation import check_count, check_real
 from .auto import make_solver
-from .epochs import EpochSolver, EpochState
 
 CHEAPER = "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
 
@@ -110,12 +109,17 @@ def minimize(
         raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
     if hasattr(objective, "project"):
         theta = objective.project(theta)
-    point: Any = method.first(objective, theta) if isinstance(method, EpochSolver) else objective.at(theta)
-    if not np.isfinite(point.value) and not isinstance(point, EstimatedPoint):
+    point: Any = method.first(objective, theta) if hasattr(method, "first") else objective.at(theta)
+    estimated = isinstance(point, EstimatedPoint)
+    if not np.isfinite(point.value) and not estimated:
         raise ValueError("the objective is not finite at the start; choose another start")
     # Mini-batches are too small for threads in BLAS to pay.
-    with blas_limit(1 if isinstance(method, EpochSolver) else objective.blas_threads):
+    with blas_limit(1 if estimated else objective.blas_threads):
         return _run(objective, method, point, max_iter, tol, time_limit, callbacks)
+
+
+def _no_verdict(state: Any, point: Point) -> Status | None:
+    return None
 
 
 def _run(
@@ -140,9 +144,8 @@ def _run(
                 status = Status.CALLBACK
             elif len(recorder.rows) > max_iter:
                 status = Status.MAX_ITER
-            elif isinstance(method, EpochSolver) and state is not None and method.stalled(state, point.value):
-                rising = not point.held_out and not method.near_best(state, point.value)
-                status = Status.UNSTABLE if rising else Status.STALLED
+            elif state is not None and (verdict := getattr(method, "verdict", _no_verdict)(state, point)) is not None:
+                status = verdict
             elif time_limit is not None and recorder.seconds() >= time_limit:
                 status = Status.TIME_LIMIT
             else:
@@ -160,8 +163,9 @@ def _run(
                     norm, stop = recorder.add(point)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-        if isinstance(state, EpochState) and state.interrupted_at is not None and not getattr(best, "held_out", False):
-            best = EstimatedPoint(state.interrupted_at, np.nan, np.full(objective.size, np.nan))
+        within = getattr(state, "interrupted_at", None)
+        if within is not None and not best.held_out:
+            best = EstimatedPoint(within, np.nan, np.full(objective.size, np.nan))
     if status is Status.CONVERGED:
         best = point
     if isinstance(best, EstimatedPoint):

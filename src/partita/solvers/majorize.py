@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, LOW_RANK, Capability, Objective, Point, Subspace
+from ..core.protocols import BOUNDS, Capability, Objective, Point, Subspace
 from ..core.results import FloatArray
-from ..core.validation import check_choice, check_count, check_real
+from ..core.validation import check_choice, check_count, check_low_rank, check_real
 
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
@@ -61,11 +61,9 @@ class Majorize:
             check_choice("acceleration", self.acceleration, ACCELERATIONS)
         if not 0.0 < check_real("step", self.step) < 2.0:
             raise ValueError(f"step must be in (0, 2), where majorization is monotone; got {self.step!r}")
-        check_choice("low_rank", self.low_rank, LOW_RANK)
+        check_low_rank(self.low_rank, self.allow_invalid)
         if self.rank is not None:
             check_count("rank", self.rank, minimum=1)
-        if self.low_rank == "original" and not self.allow_invalid:
-            raise ValueError("low_rank='original' is not an upper bound; use 'lanczos' or 'exact', or allow_invalid=True")
 
     @property
     def name(self) -> str:

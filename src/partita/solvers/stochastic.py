@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, LOW_RANK, Objective, Point
+from ..core.protocols import BOUNDS, Objective, Point
 from ..core.results import FloatArray
-from ..core.validation import check_choice, check_count, check_flag, check_real
+from ..core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
 from .epochs import PLAIN_EPOCHS, EpochSolver, EpochState
 
 CURVATURES = ("fixed", "ema", "batch")
@@ -117,9 +117,7 @@ class StochasticBound(EpochSolver):
             check_choice("bound", self.bound, ("hessian", *BOUNDS))
         if self.variance_reduction is not None:
             check_flag("variance_reduction", self.variance_reduction)
-        check_choice("low_rank", self.low_rank, LOW_RANK)
-        if self.low_rank == "original" and not self.allow_invalid:
-            raise ValueError("low_rank='original' is not an upper bound; use 'exact', or allow_invalid=True")
+        check_low_rank(self.low_rank, self.allow_invalid)
         if self.low_rank == "lanczos" and self.curvature != "batch":
             raise ValueError("low_rank='lanczos' cannot be accumulated; use 'exact' or curvature='batch'")
         if self.curvature == "batch" and self.variance_reduction:
