@@ -76,8 +76,8 @@ def draw(name: str, curves: dict[str, list[tuple[float, float]]], path: Path) ->
         style = "--" if "published" in label else ":" if label.startswith("SGD") else "-"
         width = 2.5 if label == "default" else 1.3
         excess = [max(value, 1e-9) for _, value in points]
-        axes[0].plot(range(1, len(points) + 1), excess, style, linewidth=width, label=label)
-        axes[1].plot([second for second, _ in points], excess, style, linewidth=width)
+        axes[0].plot(range(1, len(points) + 1), excess, style, marker=".", linewidth=width, label=label)
+        axes[1].plot([second for second, _ in points], excess, style, marker=".", linewidth=width)
     axes[0].set(xlabel="epochs", ylabel="relative excess of the objective", yscale="log", title=name)
     axes[1].set(xlabel="seconds", xscale="log", yscale="log")
     for axis in axes:
