@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core.results import FloatArray
 from ..features import DenseLinear, LabelFeatures, LinearMap
+from ..kernels import dense
 from ..kernels.linalg import CholeskyFactor
 from .dense import curvature_matrix
 from .low_rank import LowRank, StreamingLowRank, outer_roots
@@ -138,6 +139,7 @@ class CurvatureSum:
             scale = 1.0 / np.sqrt(np.diag(matrix))
             inverse = CholeskyFactor(scale[:, None] * matrix * scale).solve(np.diag(scale))
             inverse *= scale[:, None]
+            inverse = np.ascontiguousarray(inverse)
             self._inverse = inverse.astype(np.float32) if shared and len(scale) > SINGLE_FROM else inverse
 
     def solve(self, vector: FloatArray) -> FloatArray:
@@ -150,11 +152,12 @@ class CurvatureSum:
             return np.asarray(self._inverse @ vector)
         labels, width = self.columns.shape
         rows = vector[self.columns].astype(self._inverse.dtype)
-        product = np.empty_like(rows)
+        product = np.empty((width, labels), rows.dtype)  # the inverse is symmetric: its rows serve as columns
+        arguments = (self._inverse, rows, np.zeros(labels, rows.dtype))
         ranges = self.workers.ranges(width, float(labels) * width * width)
-        self.workers.run(_columns_of_product, [(rows, self._inverse, lo, hi, product) for lo, hi in ranges])
+        self.workers.run(dense.forward, [(*arguments, lo, hi, product) for lo, hi in ranges])
         out = np.empty_like(vector)
-        out[self.columns] = product
+        out[self.columns] = product.T
         return out
 
 
@@ -165,7 +168,3 @@ def _gram(features: LinearMap, weights: FloatArray) -> FloatArray:
     ranges = features.workers.ranges(features.n_examples, 0.5 * features.X.size * features.n_columns)
     parts = [(DenseLinear(features.X[lo:hi], features.n_outputs, features.intercept), weights[lo:hi]) for lo, hi in ranges]
     return np.asarray(sum(features.workers.run(DenseLinear.gram, parts)), dtype=np.float64)
-
-
-def _columns_of_product(A: Any, B: Any, lo: int, hi: int, out: Any) -> None:
-    out[:, lo:hi] = A @ B[:, lo:hi]
