@@ -19,7 +19,7 @@ from .conic_refinement import refine
 from .constraints import Constraint
 from .feasibility import check_feasible
 from .feasible_set import FeasibleSet
-from .likelihood import Likelihood, LikelihoodPoint, LikelihoodRay, LikelihoodSubspace
+from .likelihood import Likelihood, LikelihoodPoint, LikelihoodRay, LikelihoodSubspace, OnLikelihood
 
 #: Parameters up to which a program over rows or cones is formed (a matrix of their square).
 SIZE_LIMIT = 8000
@@ -50,7 +50,7 @@ class Multipliers:
     active: Any = field(default=None, repr=False)
 
 
-class Constrained:
+class Constrained(OnLikelihood):
     """A likelihood to be minimised over a convex set, never leaving it.
 
     The stationarity of a point is judged by its KKT residual: what the multipliers of the last quadratic program leave of
@@ -66,20 +66,12 @@ class Constrained:
     def __init__(self, likelihood: Likelihood, feasible: FeasibleSet) -> None:
         if feasible.size != likelihood.size:
             raise ValueError(f"the set has {feasible.size} parameters, the likelihood {likelihood.size}")
-        self.likelihood, self.feasible = likelihood, feasible
-        self.size, self.scale = likelihood.size, likelihood.scale
+        super().__init__(likelihood)
+        self.feasible = feasible
         self.capabilities = frozenset(
             {Capability.SMOOTH, Capability.CONSTRAINED_STEP, Capability.QUADRATIC_BOUND, Capability.SUBSPACE}
         )
         self.demands = frozenset({Capability.CONSTRAINED_STEP})
-
-    @property
-    def dense_cost(self) -> float:
-        return self.likelihood.dense_cost
-
-    @property
-    def strong_cost(self) -> float:
-        return self.likelihood.strong_cost
 
     @property
     def blas_threads(self) -> int | None:

@@ -11,7 +11,7 @@ from ..core.results import FloatArray, IntArray
 from ..features import LinearMap
 from ..kernels import proximal
 from ..kernels.columns import by_label
-from .likelihood import Likelihood, LikelihoodPoint
+from .likelihood import Likelihood, LikelihoodPoint, OnLikelihood
 
 #: Proximal Newton steps in one descent.
 STEPS = 30
@@ -21,7 +21,7 @@ CENTRED = 1e-13
 FAR_FROM_CENTRED = 1e-9
 
 
-class ElasticNet:
+class ElasticNet(OnLikelihood):
     """``F(theta) = likelihood(theta) + sum_j l1_j |theta_j|``, where the likelihood has its own l2 penalty.
 
     Parameters
@@ -48,9 +48,8 @@ class ElasticNet:
             raise ValueError("l1 penalties need a linear feature map (DenseLinear or SparseLinear)")
         if likelihood.linear is not None:
             raise ValueError("l1 penalties do not support a likelihood with a linear term")
-        self.likelihood = likelihood
+        super().__init__(likelihood)
         self.features: LinearMap = likelihood.features
-        self.size, self.scale = likelihood.size, likelihood.scale
         self.l1 = np.array(np.broadcast_to(np.asarray(l1, dtype=np.float64), (self.size,)))
         if not np.isfinite(self.l1).all() or self.l1.min(initial=0.0) < 0.0:
             raise ValueError("l1 must be finite and non-negative")
@@ -59,14 +58,6 @@ class ElasticNet:
         self.free: IntArray = np.flatnonzero(free)
         if len(self.free) and not np.array_equal(self.free, np.arange(self.features.n_coefficients, self.size)):
             raise ValueError("every coefficient needs l1 > 0 or l2 > 0; only all intercepts together may go without")
-
-    @property
-    def dense_cost(self) -> float:
-        return self.likelihood.dense_cost
-
-    @property
-    def strong_cost(self) -> float:
-        return self.likelihood.strong_cost
 
     @property
     def blas_threads(self) -> int | None:

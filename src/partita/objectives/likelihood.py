@@ -145,6 +145,22 @@ class Likelihood:
         return LikelihoodPoint(self, theta, u)
 
 
+class OnLikelihood:
+    """What objectives that add something to a likelihood take from it."""
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self.likelihood = likelihood
+        self.size, self.scale = likelihood.size, likelihood.scale
+
+    @property
+    def dense_cost(self) -> float:
+        return self.likelihood.dense_cost
+
+    @property
+    def strong_cost(self) -> float:
+        return self.likelihood.strong_cost
+
+
 def _labels(y: ArrayLike) -> NDArray[np.int64]:
     labels = np.asarray(y)
     if labels.dtype.kind not in "iu":
