@@ -1,0 +1,189 @@
+"""Scores of chains from attributes of positions and transitions between labels.
+
+``U[t, k] = sum_j X[t, j] theta[j, k]`` and ``A[u, v] = theta[u, v]``, for the pairs (j, k) and (u, v) that have a weight. The score
+of a label at the first and the last position of a chain may have a weight of its own. Parameters are one flat vector: weights
+of attributes, of transitions, of starts, of ends. Its order within the first part is the map's own business: see `attribute`
+and `label`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..kernels import attributes as kernels
+
+#: An attribute that has weights for at least so many labels gets a whole row of a table,
+COMMON_LABELS = 3
+#: or for this share of the labels, if that is more: a row is then no slower than the weights one by one.
+COMMON_SHARE = 0.25
+
+
+class ChainFeatures:
+    """The linear map of a chain model.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_positions, n_attributes)
+        Attributes of the positions of all chains, stacked.
+    offsets : array of int
+        Where each chain starts, and where the last ends.
+    n_labels : int
+        Number of labels.
+    attribute, label : arrays of int
+        The pairs that have a weight.
+    transitions : array of int of shape (k, 2)
+        Pairs of labels that have a weight.
+    starts, ends : bool
+        Whether labels have a weight for standing first or last.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        offsets: IntArray,
+        n_labels: int,
+        attribute: IntArray,
+        label: IntArray,
+        transitions: IntArray,
+        starts: bool = False,
+        ends: bool = False,
+        workers: Workers | None = None,
+    ) -> None:
+        self.offsets, self.n_labels = offsets, n_labels
+        self.n_positions, self.n_attributes = X.shape
+        self.n_examples = len(offsets) - 1
+        self.workers = workers or Workers(1)
+        self.transitions = np.asarray(transitions, dtype=np.int64).reshape(-1, 2)
+        self.starts, self.ends = starts, ends
+        self.n_state = len(attribute)
+        self.size = self.n_state + len(self.transitions) + n_labels * (starts + ends)
+        self._split(X, np.asarray(attribute), np.asarray(label))
+        self._ranges = self.workers.ranges(self.n_positions, 4.0 * X.nnz * max(1.0, n_labels / 4.0))
+
+    def _split(self, X: Any, attribute: Any, label: Any) -> None:
+        """Order the weights, and split X into its common and its rare part."""
+        n, counts = self.n_labels, np.bincount(attribute, minlength=self.n_attributes)
+        frequency = np.bincount(X.indices, minlength=self.n_attributes)
+        common = counts >= max(COMMON_LABELS, COMMON_SHARE * n)
+        rank = np.empty(self.n_attributes, np.int64)  # rare ones by first occurrence: neighbours then share cache lines
+        rank[_first_seen(X)] = np.arange(self.n_attributes)
+        slots = np.flatnonzero(common)
+        slots = slots[np.argsort(-frequency[slots], kind="stable")]
+        slot = np.full(self.n_attributes, -1)
+        slot[slots] = np.arange(len(slots))
+        order = np.lexsort((label, np.where(common[attribute], slot[attribute] - self.n_attributes, rank[attribute])))
+        self.attribute, self.label = attribute[order], label[order]
+        self.n_common = int(common[attribute].sum())
+        self._table_shape = (len(slots), n)
+        self._places = slot[self.attribute[: self.n_common]] * n + self.label[: self.n_common]
+        self._full = self.n_common == len(slots) * n
+        self._label = self.label.astype(np.uint16)
+        ones = bool((X.data == 1.0).all())
+        rows = np.repeat(np.arange(self.n_positions), np.diff(X.indptr))
+        here = common[X.indices]
+        self._common = _csr(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
+        first = np.zeros(self.n_attributes + 1, np.int64)
+        first[1:] = np.bincount(self.attribute, minlength=self.n_attributes)
+        begin = np.zeros(self.n_attributes, np.int64)
+        where = np.flatnonzero(np.r_[True, np.diff(self.attribute) != 0]) if self.n_state else np.zeros(0, np.int64)
+        begin[self.attribute[where]] = where
+        rest = X.indices[~here]
+        times = counts[rest]
+        ends = np.cumsum(times)
+        features = np.repeat(begin[rest] - ends + times, times) + np.arange(int(times.sum()))
+        values = None if ones else np.repeat(X.data[~here], times)
+        self._rare = _csr(features, np.repeat(rows[~here], times), values, self.n_positions)
+
+    def forward(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores of labels (positions, labels) and of transitions (labels, labels)."""
+        U = np.empty((self.n_positions, self.n_labels))
+        table = self._table(theta)
+        self.workers.run(_scores, [(self, table, theta, lo, hi, U) for lo, hi in self._ranges])
+        state, transition, start, end = self.parts(theta)
+        A = np.zeros((self.n_labels, self.n_labels))
+        A[self.transitions[:, 0], self.transitions[:, 1]] = transition
+        if self.starts:
+            U[self.offsets[:-1]] += start
+        if self.ends:
+            U[self.offsets[1:] - 1] += end
+        return U, A
+
+    def adjoint(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        """The flat vector of sum_t X[t, j] R[t, k], C[u, v], and the sums of R over first and last positions."""
+        return self._adjoint(R, C, squared=False)
+
+    def squared(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        """The same with the squares of X."""
+        return self._adjoint(R, C, squared=True)
+
+    def _adjoint(self, R: FloatArray, C: FloatArray, squared: bool) -> FloatArray:
+        pieces = len(self._ranges)
+        tables, G = np.zeros((pieces, *self._table_shape)), np.zeros((pieces, self.n_state))
+        tasks = [(self, R, squared, lo, hi, tables[c], G[c]) for c, (lo, hi) in enumerate(self._ranges)]
+        self.workers.run(_sums, tasks)
+        out = np.empty(self.size)
+        G.sum(0, out=out[: self.n_state])
+        out[: self.n_common] = tables.sum(0).ravel()[self._places]
+        _, transition, start, end = self.parts(out)
+        transition[:] = C[self.transitions[:, 0], self.transitions[:, 1]]
+        if self.starts:
+            start[:] = R[self.offsets[:-1]].sum(0)
+        if self.ends:
+            end[:] = R[self.offsets[1:] - 1].sum(0)
+        return out
+
+    def parts(self, theta: Any) -> tuple[Any, Any, Any, Any]:
+        """Views of the weights of attributes, transitions, starts and ends."""
+        a, b = self.n_state, self.n_state + len(self.transitions)
+        c = b + self.n_labels * self.starts
+        return theta[:a], theta[a:b], theta[b:c], theta[c:]
+
+    def _table(self, theta: FloatArray) -> FloatArray:
+        if self._full:
+            return theta[: self.n_common].reshape(self._table_shape)
+        table = np.zeros(self._table_shape)
+        table.ravel()[self._places] = theta[: self.n_common]
+        return table
+
+
+def _first_seen(X: Any) -> IntArray:
+    """Columns of X in the order of their first entry; columns without any come last."""
+    first = np.full(X.shape[1], X.nnz, np.int64)
+    first[X.indices[::-1]] = np.arange(X.nnz - 1, -1, -1)
+    return np.argsort(first, kind="stable")
+
+
+def _csr(indices: Any, rows: Any, values: FloatArray | None, n_rows: int) -> tuple[Any, Any, Any]:
+    """Values (empty if all are 1), columns and row pointers, of entries in the order of their rows."""
+    pointers = np.zeros(n_rows + 1, np.uint64)
+    pointers[1:] = np.cumsum(np.bincount(rows, minlength=n_rows))
+    return np.zeros(0) if values is None else values, indices.astype(np.uint32), pointers
+
+
+def _scores(map_: ChainFeatures, table: FloatArray, theta: FloatArray, lo: int, hi: int, U: FloatArray) -> None:
+    kernels.common_scores(*map_._common, table, lo, hi, U)
+    kernels.rare_scores(*map_._rare, map_._label, theta, lo, hi, U)
+
+
+def _sums(map_: ChainFeatures, R: FloatArray, squared: bool, lo: int, hi: int, table: FloatArray, G: FloatArray) -> None:
+    common, rare = map_._common, map_._rare
+    if squared:
+        common, rare = (common[0] ** 2, *common[1:]), (rare[0] ** 2, *rare[1:])
+    kernels.common_sums(*common, R, lo, hi, table)
+    kernels.rare_sums(*rare, map_._label, R, lo, hi, G)
+
+
+def observed_pairs(X: Any, y: IntArray, n_labels: int, all_labels: bool = False) -> tuple[IntArray, IntArray]:
+    """The pairs (attribute, label) that occur together, or all pairs of an attribute of X with a label."""
+    if all_labels:
+        used = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
+        return np.repeat(used, n_labels), np.tile(np.arange(n_labels), len(used))
+    indicator = sp.csr_matrix((np.ones(len(y)), (y, np.arange(len(y)))), shape=(n_labels, len(y)))
+    seen = (indicator @ (X != 0)).tocsc()
+    seen.sort_indices()
+    return np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr)), seen.indices.astype(np.int64)
