@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from partita.core import Progress, Trace
-from partita.report import ProgressPrinter, format_table, plot_convergence
+from partita.report import ProgressPrinter, confusion, format_table, plot_confusion, plot_convergence
 
 
 def test_tables_line_up():
@@ -29,6 +29,14 @@ def test_convergence_plot_is_a_picture(tmp_path):
     trace = Trace(np.array([3.0, 2.0, 1.0]), np.ones(3), np.full(3, np.inf), np.array([0.0, 0.1, 0.2]))
     plot_convergence({"one": trace, "two": trace}, tmp_path / "plot.png", "title")
     assert (tmp_path / "plot.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_confusion_plot_is_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    plot_confusion(confusion([["a", "b", "b"]], [["a", "c", "b"]]), tmp_path / "plot.png", "title")
+    assert (tmp_path / "plot.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    with pytest.raises(ValueError, match="table has no labels"):
+        plot_confusion(confusion([], []), tmp_path / "none.png")
 
 
 def test_missing_matplotlib_names_the_extra(tmp_path, monkeypatch):

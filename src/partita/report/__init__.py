@@ -1,7 +1,28 @@
-"""Traces, tables and plots for people to read."""
+"""Traces, tables, scores and plots for people to read."""
 
-from .plots import plot_convergence
+from .chunks import ChunkScores, chunk_scores
+from .labels import Confusion, LabelScores, confusion, label_scores, sequence_accuracy, token_accuracy
+from .plots import plot_confusion, plot_convergence
 from .progress import ProgressPrinter
 from .tables import CoefficientTable, format_table
+from .terminal import label_types, render_legend, render_tagged, wants_color
 
-__all__ = ["CoefficientTable", "ProgressPrinter", "format_table", "plot_convergence"]
+__all__ = [
+    "ChunkScores",
+    "CoefficientTable",
+    "Confusion",
+    "LabelScores",
+    "ProgressPrinter",
+    "chunk_scores",
+    "confusion",
+    "format_table",
+    "label_scores",
+    "label_types",
+    "plot_confusion",
+    "plot_convergence",
+    "render_legend",
+    "render_tagged",
+    "sequence_accuracy",
+    "token_accuracy",
+    "wants_color",
+]

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from ..core.results import Trace
+from .labels import Confusion, ratio
 
 
-def plot_convergence(traces: Mapping[str, Trace], path: str | os.PathLike[str], title: str = "") -> None:
-    """Save a picture of relative excess objective against seconds and iterations, one curve per solver."""
+def _figure(width: float, height: float) -> Any:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'partita[plot]'") from error
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
+    return figure
+
+
+def plot_convergence(traces: Mapping[str, Trace], path: str | os.PathLike[str], title: str = "") -> None:
+    """Save a picture of relative excess objective against seconds and iterations, one curve per solver."""
+    figure = _figure(10, 4.2)
     by_time, by_iteration = figure.subplots(1, 2, sharey=True)
     best = min(float(np.nanmin(trace.objective)) for trace in traces.values())
     for name, trace in traces.items():
@@ -30,5 +37,32 @@ def plot_convergence(traces: Mapping[str, Trace], path: str | os.PathLike[str], 
     by_iteration.legend(fontsize=8)
     for axes in (by_time, by_iteration):
         axes.grid(alpha=0.3)
+    figure.suptitle(title)
+    figure.savefig(os.fspath(path), dpi=130)
+
+
+def plot_confusion(table: Confusion, path: str | os.PathLike[str], title: str = "") -> None:
+    """Save a picture of a confusion table: each true label's shares of predicted labels, wrong ones in colour.
+
+    Cells hold counts. The colour of correct cells is grey, so that mistakes stand out however rare they are.
+    """
+    n = len(table.labels)
+    if n == 0:
+        raise ValueError("table has no labels: expected the confusion of at least one position")
+    side = 2.2 + 0.42 * n
+    figure = _figure(side + 0.6, side)
+    axes = figure.subplots()
+    share = ratio(table.counts, table.counts.sum(axis=1, keepdims=True))
+    correct = np.eye(n, dtype=bool)
+    wrong = np.sqrt(np.where(correct, 0.0, share))  # the root keeps shares of 1 % visible
+    axes.imshow(np.where(correct, share, np.nan), cmap="Greys", vmin=0.0, vmax=3.0)
+    axes.imshow(np.where(correct, np.nan, wrong), cmap="Oranges", vmin=0.0, vmax=1.0)
+    for i, j in zip(*np.nonzero(table.counts), strict=True):
+        ink = "white" if wrong[i, j] > 0.7 else "black"
+        axes.text(j, i, f"{table.counts[i, j]}", ha="center", va="center", fontsize=7, color=ink)
+    names = [str(label) for label in table.labels]
+    axes.set_xticks(range(n), names, rotation=90, fontsize=8)
+    axes.set_yticks(range(n), names, fontsize=8)
+    axes.set(xlabel="predicted", ylabel="true")
     figure.suptitle(title)
     figure.savefig(os.fspath(path), dpi=130)
