@@ -37,6 +37,16 @@ def test_chunks_depend_on_work_only():
     assert Workers.ranges(3, 1e9) == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_balanced_chunks_have_equal_extent():
+    offsets = np.concatenate([[0], np.cumsum([1] * 800 + [100] * 8)])
+    pieces = Workers.balanced(offsets, 1e9)
+    assert [offsets[hi] - offsets[lo] for lo, hi in pieces] == [200] * MAX_CHUNKS
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
+    assert Workers.balanced(offsets, 100) == [(0, 808)]
+    assert Workers.balanced(np.array([0, 4, 10], np.uint64), 1e9) == [(0, 1), (1, 2)]
+    assert Workers.balanced(np.array([0, 90, 91, 92, 93]), 1e9) == [(0, 0), (0, 1), (1, 1), (1, 4)]
+
+
 def test_results_come_in_the_order_of_tasks():
     assert Workers(4).run(lambda a: a * a, [(i,) for i in range(20)]) == [i * i for i in range(20)]
 

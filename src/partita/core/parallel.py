@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numba
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 MAX_CHUNKS = 8
@@ -78,6 +79,14 @@ class Workers:
         chunks = int(min(MAX_CHUNKS, max(1, operations // OPERATIONS_PER_CHUNK), max(1, count)))
         edges = [count * c // chunks for c in range(chunks + 1)]
         return list(itertools.pairwise(edges))
+
+    @staticmethod
+    def balanced(offsets: Any, operations: float) -> list[tuple[int, int]]:
+        """As `ranges`, of items that begin and end at `offsets`: pieces of about equal extent, not of equal number."""
+        count = len(offsets) - 1
+        targets = np.linspace(0, offsets[-1], len(Workers.ranges(count, operations)) + 1)[1:-1]
+        nearest = np.searchsorted(offsets[:-1] / 2 + offsets[1:] / 2, targets)
+        return list(itertools.pairwise([0, *nearest.tolist(), count]))
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call ``function(*task)`` for every task; results in the order of the tasks."""

@@ -6,7 +6,6 @@ dense X, column-major for sparse X, where it makes the products several times fa
 
 from __future__ import annotations
 
-import itertools
 from functools import cached_property
 from typing import Any
 
@@ -306,12 +305,7 @@ class SparseLinear(LinearMap):
             sparse.remove_row_means(flat.reshape(-1, self.n_outputs))  # intercepts are the last row
 
     def _balanced(self, indptr: Any) -> list[tuple[int, int]]:
-        """Ranges with about equal numbers of non-zeros."""
-        count = len(indptr) - 1
-        pieces = len(self.workers.ranges(count, 2.0 * (self.nnz * self.n_outputs + count)))
-        inner = np.searchsorted(indptr, np.linspace(0, self.nnz, pieces + 1)[1:-1].astype(np.uint64))
-        edges = [0, *np.minimum(inner, count).tolist(), count]
-        return list(itertools.pairwise(edges))
+        return self.workers.balanced(indptr, 2.0 * (self.nnz * self.n_outputs + len(indptr) - 1))
 
     def _rows_times(self, matrix: Any, T: FloatArray, b: FloatArray, ranges: Any, U: FloatArray) -> None:
         if self.n_outputs == 1:

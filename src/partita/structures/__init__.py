@@ -1,5 +1,6 @@
 """Spaces of outputs, and what can be computed on them from potentials alone."""
 
 from .categorical import Binary, Categorical
+from .chain import Chain
 
-__all__ = ["Binary", "Categorical"]
+__all__ = ["Binary", "Categorical", "Chain"]
