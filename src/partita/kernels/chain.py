@@ -87,7 +87,7 @@ def _add_outer(X, Y, length, C):
 def forward(U, M, shift, start, stop, tmp, alpha, B):
     """Forward sums of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""
     n = U.shape[1]
-    log_z = shift * (stop - start - 1)
+    log_z, part, scale = shift * (stop - start - 1), 0.0, 1.0  # small parts first: they lose fewer digits
     for t in range(start, stop):
         u, e, a = U[t], B[t], alpha[t]
         top = u[0]
@@ -107,11 +107,15 @@ def forward(U, M, shift, start, stop, tmp, alpha, B):
             total += a[v]
         if not total > SAFE:
             return np.nan
-        log_z += top + math.log(total)
+        part += top
+        scale *= total
+        if scale < SAFE or scale > 1.0 / SAFE:
+            log_z += part + math.log(scale)
+            part, scale = 0.0, 1.0
         total = 1.0 / total
         for v in range(n):
             a[v] *= total
-    return log_z
+    return log_z + (part + math.log(scale))
 
 
 @sum_kernel
@@ -175,14 +179,15 @@ def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
 
 
 @sum_kernel
-def scores(U, A, offsets, y, lo, hi, out):
-    """out[s] = the score of the labelling y of chain s."""
+def log_partition(U, M, shift, offsets, lo, hi, log_z):
+    """log Z of the chains lo..hi, NaN of hard ones."""
+    longest = 0
     for s in range(lo, hi):
-        start, stop = offsets[s], offsets[s + 1]
-        total = U[start, y[start]]
-        for t in range(start + 1, stop):
-            total += U[t, y[t]] + A[y[t - 1], y[t]]
-        out[s] = total
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    tmp, alpha, B = np.empty(M.shape[1]), np.empty((longest, U.shape[1])), np.empty((longest, U.shape[1]))
+    for s in range(lo, hi):
+        rows = U[offsets[s] : offsets[s + 1]]
+        log_z[s] = forward(rows, M, shift, 0, len(rows), tmp, alpha, B)
 
 
 @sum_kernel
