@@ -2,11 +2,11 @@
 
 A chain occupies rows ``offsets[s] : offsets[s + 1]`` of the scores U (positions x labels). All chains share the transition
 scores; `M` holds ``exp(A - shift)`` and `MT` its transpose, both with rows padded by zeros to a multiple of four.
-What a gradient needs is kept for Hessian products: `alpha` (each row sums to 1), `P` (probabilities of labels), and `B`, which
-makes ``alpha[t-1, u] M[u, v] B[t, v]`` the probability of labels u, v at t-1, t. `B` and `P` carry the weight of their chain.
+What a gradient needs is kept for Hessian products: `alpha` (each row sums to 1), `P` (probabilities of labels), and `B`: the
+probability of labels u, v at t-1, t is ``alpha[t-1, u] M[u, v] B[t, v]``. `B` and `P` carry the weight of their chain.
 
-Where a sum all but vanishes (likely labels whose transitions are forbidden), digits would be lost; such a chain is counted as
-`hard` and done again with logarithms.
+Where a sum all but vanishes (likely labels whose transitions are forbidden), digits would be lost; such a chain is counted
+as `hard` and done again with logarithms.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ def log_partition(U, M, shift, offsets, lo, hi, log_z):
 def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
     """Derivative of the weighted probabilities of labels (R) and, up to the factor M, of transitions along (dU, dA).
 
-    N and NT are ``M * dA`` and its transpose. C gets all but ``dA`` times the expected counts, which the caller adds. With the
-    expected score of the past up to t given label v at t, F, and of the future after t, x, the derivative of the probability
-    of labels u, v at t-1, t is ``alpha(u) M(u, v) B(v) (F(u) + dA(u, v) + dU(v) + x(v) - mean)``.
+    N and NT are ``M * dA`` and its transpose. C gets all but ``dA`` times the expected counts, which the caller adds. With
+    the expected score of the past up to t given label v at t, F, and of the future after t, x, the derivative of the
+    probability of labels u, v at t-1, t is ``alpha(u) M(u, v) B(v) (F(u) + dA(u, v) + dU(v) + x(v) - mean)``.
     """
     n = dU.shape[1]
     longest = 0
@@ -240,3 +240,23 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
                     g[v] -= b[t, v] * mean
         _add_outer(past, b, length, C)
         _add_outer(a, future, length, C)
+
+
+@sum_kernel
+def moved(U, step, dU, lo, hi, out):
+    """Rows lo..hi of U + step dU."""
+    for t in range(lo, hi):
+        for v in range(U.shape[1]):
+            out[t, v] = U[t, v] + step * dU[t, v]
+
+
+@sum_kernel
+def inner(P, dU, lo, hi):
+    """The inner product of rows lo..hi."""
+    total = 0.0
+    for t in range(lo, hi):
+        row = 0.0
+        for v in range(P.shape[1]):
+            row += P[t, v] * dU[t, v]
+        total += row
+    return total

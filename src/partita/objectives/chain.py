@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.buffers import Buffers, Owner
 from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
+from ..kernels.chain import inner, moved
 from ..structures.chain_sums import ChainSums
 
 Scores = tuple[FloatArray, FloatArray]
@@ -47,6 +49,8 @@ class ChainLikelihood:
         Labels that cannot stand first.
     """
 
+    costly_rays = True
+
     def __init__(
         self,
         features: ChainFeatures,
@@ -78,6 +82,7 @@ class ChainLikelihood:
         self.partial = self._partial()
         self.has_gap = self.partial is None and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.buffers = Buffers((features.n_positions, n))
         self.observed = self._statistics()
         self._check_possible()
 
@@ -108,7 +113,8 @@ class ChainLikelihood:
         inner = np.ones(f.n_positions, bool)
         inner[f.offsets[:-1]] = False
         where = np.flatnonzero(inner)
-        C = np.bincount(y[where - 1] * n + y[where], weights=w[where], minlength=n * n).reshape(n, n)
+        C = np.zeros((n, n))
+        np.add.at(C, (y[where - 1], y[where]), w[where])
         return f.adjoint(R, C)
 
     def _check_possible(self) -> None:
@@ -154,13 +160,13 @@ class ChainLikelihood:
 
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
-        theta = np.ascontiguousarray(parameters, dtype=np.float64)
-        U, A = self.features.forward(theta)
+        point = ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+        U, A = self.features.forward(point.parameters, self.buffers.lend(point))
         if self.forbidden is not None:
             A[self.forbidden] = -np.inf
         if self.forbidden_starts is not None:
             U[np.ix_(self.features.offsets[:-1], self.forbidden_starts)] = -np.inf
-        return ChainPoint(self, theta, (U, A))
+        return point.evaluated(U, A)
 
 
 @dataclass(frozen=True)
@@ -177,16 +183,25 @@ class _Partial:
 class ChainPoint:
     """The likelihood at one parameter vector."""
 
-    def __init__(self, objective: ChainLikelihood, theta: FloatArray, scores: Scores) -> None:
-        self.objective, self.parameters, self.scores = objective, theta, scores
-        o, (U, A), partial = objective, scores, objective.partial
-        self.sums = ChainSums(U, A, o.features.offsets, o.weights, o.workers)
+    scores: Scores
+    sums: ChainSums
+    value: float
+
+    def __init__(self, objective: ChainLikelihood, theta: FloatArray) -> None:
+        self.objective, self.parameters = objective, theta
         self.known: ChainSums | None = None
+
+    def evaluated(self, U: FloatArray, A: FloatArray) -> ChainPoint:
+        """The point with its scores and value."""
+        o, theta, partial = self.objective, self.parameters, self.objective.partial
+        self.scores = U, A
+        self.sums = ChainSums(U, A, o.features.offsets, o.weights, o.workers, o.buffers)
         loss = self.sums.loss - float((o.observed * theta).sum())
         if partial is not None:
             self.known = ChainSums(U[partial.rows] + partial.clamp, A, partial.offsets, partial.weights, o.workers)
             loss -= self.known.loss
         self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
+        return self
 
     def residual(self) -> Scores:
         """Marginals less those of the labels that are not fully known."""
@@ -209,14 +224,16 @@ class ChainPoint:
         return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
     def along(self, direction: FloatArray) -> ChainRay:
-        return ChainRay(self, direction, self.objective.features.forward(direction))
+        return ChainRay(self, direction)
 
     def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
         """v -> H v, where H is the curvature of log Z and the penalty."""
-        features, penalty = self.objective.features, self.objective.penalty
+        features, penalty, buffers = self.objective.features, self.objective.penalty, self.objective.buffers
 
         def product(v: FloatArray) -> FloatArray:
-            return features.adjoint(*self.sums.product(*features.forward(v))) + penalty * v
+            owner = Owner()
+            image = features.forward(v, buffers.lend(owner))
+            return features.adjoint(*self.sums.product(*image, buffers.lend(owner))) + penalty * v
 
         return product
 
@@ -237,13 +254,18 @@ class ChainPoint:
 class ChainRay:
     """The likelihood on a half-line: every step costs the sums, but no product with the data."""
 
-    def __init__(self, origin: ChainPoint, direction: FloatArray, image: Scores) -> None:
-        self.origin, self.direction, self.image = origin, direction, image
+    def __init__(self, origin: ChainPoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+        o = origin.objective
+        self.image = o.features.forward(direction, o.buffers.lend(self))
 
     def at(self, step: float) -> tuple[ChainPoint, float]:
         o, (U, A), (dU, dA) = self.origin.objective, self.origin.scores, self.image
-        theta = self.origin.parameters + step * self.direction
-        point = ChainPoint(o, theta, (U + step * dU, A + step * dA))
+        point = ChainPoint(o, self.origin.parameters + step * self.direction)
+        there = o.buffers.lend(point)
+        ranges = o.workers.ranges(len(U), 2.0 * U.size)
+        o.workers.run(moved, [(U, step, dU, lo, hi, there) for lo, hi in ranges])
+        point.evaluated(there, A + step * dA)
         P, C = point.residual()
-        slope = float(np.vdot(P, dU)) + float(np.vdot(C, dA)) + float(((o.penalty * theta - o.observed) * self.direction).sum())
-        return point, slope
+        slope = sum(o.workers.run(inner, [(P, dU, lo, hi) for lo, hi in ranges])) + float(np.vdot(C, dA))
+        return point, slope + float(((o.penalty * point.parameters - o.observed) * self.direction).sum())

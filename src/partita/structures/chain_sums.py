@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..core.buffers import Buffers
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import chain as kernels
@@ -23,6 +24,8 @@ class ChainSums:
         Where each chain starts, and where the last ends.
     weights : array of shape (n_chains,)
         Non-negative.
+    buffers : Buffers, optional
+        Where arrays of the shape of U come from.
 
     Attributes
     ----------
@@ -34,12 +37,20 @@ class ChainSums:
         Expected number of each transition, weighted.
     """
 
-    def __init__(self, U: FloatArray, A: FloatArray, offsets: IntArray, weights: FloatArray, workers: Workers) -> None:
+    def __init__(
+        self,
+        U: FloatArray,
+        A: FloatArray,
+        offsets: IntArray,
+        weights: FloatArray,
+        workers: Workers,
+        buffers: Buffers | None = None,
+    ) -> None:
         n = U.shape[1]
         self.offsets, self.weights, self.workers = offsets, weights, workers
         self.M, self.MT, shift = transition_factors(A)
         self.ranges = Workers.balanced(offsets, 6.0 * n * n * len(U))
-        self.alpha, self.B, self.P = (np.empty(U.shape) for _ in range(3))
+        self.alpha, self.B, self.P = (np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3))
         self.log_z = np.empty(len(offsets) - 1)
         counts = np.zeros((len(self.ranges), n, n))
         scores = (U, self.M, self.MT, shift, offsets, weights)
@@ -71,11 +82,11 @@ class ChainSums:
         """The weighted sum of log Z."""
         return float((self.weights * self.log_z).sum())
 
-    def product(self, dU: FloatArray, dA: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The derivative of (P, C) along (dU, dA): the Hessian of the loss times that direction."""
+    def product(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """The derivative of (P, C) along (dU, dA), its first part in `out` if given: a product with the Hessian of the loss."""
         n = len(dA)
         N, NT = _padded(self.M[:, :n] * dA)
-        R, parts = np.empty(dU.shape), np.zeros((len(self.ranges), n, n))
+        R, parts = np.empty(dU.shape) if out is None else out, np.zeros((len(self.ranges), n, n))
         state = (self.M, self.MT, N, NT, self.alpha, self.B, self.P, dU, self.offsets)
         self.workers.run(kernels.hessian_product, [(*state, lo, hi, R, parts[i]) for i, (lo, hi) in enumerate(self.ranges)])
         return R, self.M[:, :n] * (parts.sum(0) + dA * self._counts)
