@@ -349,17 +349,28 @@ class _Block:
     def _open(self) -> None:
         """Replace nested entries by what is in them, and values of unusual types by strings or floats."""
         self._fill()
-        entries: list[tuple[Any, Any]] = []
+        keys: list[Any] = []
+        values: list[Any] = []
         ends = [0]
+        prefixes: dict[Any, _Prefix] = {}
         for at, (key, value) in enumerate(zip(self.keys, self.values, strict=True)):
-            if type(value) in PLAIN:
-                entries.append((key, value))
+            kind = type(value)
+            if kind in PLAIN:
+                keys.append(key)
+                values.append(value)
+            elif _is_flat(kind, value):
+                if key not in prefixes:
+                    prefixes[key] = _Prefix(self._checked(at, _text, key) + ":")
+                keys.extend(map(prefixes[key].__getitem__, value))
+                values.extend(value.values() if kind is dict else repeat(1.0, len(value)))
             else:
-                entries += self._checked(at, _opened, key, value)
-            ends.append(len(entries))
+                for name, rest in self._checked(at, _opened, key, value):
+                    keys.append(name)
+                    values.append(rest)
+            ends.append(len(keys))
         bounds = np.concatenate(([0], np.cumsum(self.sizes, dtype=np.int64)))
         self.sizes = np.diff(np.array(ends)[bounds]).tolist()
-        self.keys, self.values = [key for key, _ in entries], [value for _, value in entries]
+        self.keys, self.values = keys, values
 
     def _checked(self, entry: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on an entry; an error says where it is."""
@@ -371,6 +382,24 @@ class _Block:
             sequence = int(np.searchsorted(ends, token, side="right"))
             position = token - (int(ends[sequence - 1]) if sequence else 0)
             raise _error(self.first + sequence, position, str(error)) from None
+
+
+def _is_flat(kind: type, value: Any) -> bool:
+    """Whether a nested value holds nothing that must be opened or converted in turn."""
+    if kind is dict:
+        return set(map(type, value)) <= {str} and set(map(type, value.values())) <= PLAIN.keys()
+    return kind in (list, set) and set(map(type, value)) <= {str}
+
+
+class _Prefix(dict[str, str]):
+    """Names with a prefix, each joined once."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def __missing__(self, name: str) -> str:
+        self[name] = joined = self.prefix + name
+        return joined
 
 
 def _opened(key: Any, value: Any) -> list[tuple[Any, Any]]:
