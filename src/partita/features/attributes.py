@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 
 from ..core.strings import pack_strings, unpack_strings
 from ..core.validation import check_count
@@ -105,7 +106,28 @@ class AttributeIndex:
         return np.fromiter(hashed, np.int32, len(names))
 
 
-class AttributeVectorizer:
+class Indexed:
+    """What makers of attributes share: options, and the index of names once they are fitted."""
+
+    def __init__(self, min_frequency: int, hashing: int | None) -> None:
+        self.min_frequency = check_count("min_frequency", min_frequency)
+        if hashing is not None and min_frequency > 1:
+            raise ValueError("min_frequency needs a table of names, which hashing does not keep; set one of them")
+        self.hashing = hashing
+        self._index = None if hashing is None else AttributeIndex(hashing=hashing)
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Names of the columns of the matrix; empty with `hashing`."""
+        return self._fitted().names
+
+    def _fitted(self) -> AttributeIndex:
+        if self._index is None:
+            raise NotFittedError(f"this {type(self).__name__} has no attributes yet: fit it first, or set hashing")
+        return self._index
+
+
+class AttributeVectorizer(Indexed):
     """Sequences of dicts or lists of strings as one sparse matrix, a row per token and a column per attribute.
 
     A token is a dict or a list, tuple or set of strings. What it means is what it means to python-crfsuite:
@@ -142,15 +164,7 @@ class AttributeVectorizer:
     """
 
     def __init__(self, min_frequency: int = 0, hashing: int | None = None) -> None:
-        self.min_frequency = check_count("min_frequency", min_frequency)
-        if hashing is not None and min_frequency > 1:
-            raise ValueError("min_frequency needs a table of names, which hashing does not keep; set one of them")
-        self.hashing = hashing
-        self._index = AttributeIndex(hashing=hashing)
-
-    @property
-    def attributes_(self) -> list[str]:
-        return self._index.names
+        super().__init__(min_frequency, hashing)
 
     def fit_transform(self, X: Iterable[Any]) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
         """Number the attributes of `X`; return its matrix (float64, int32 indices sorted by row) and its offsets."""
@@ -162,11 +176,12 @@ class AttributeVectorizer:
 
     def transform(self, X: Iterable[Any]) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
         """The matrix and offsets of other sequences; attributes that `fit_transform` did not see are dropped."""
-        return _encode(X, self._index.find, self._index)
+        index = self._fitted()
+        return _encode(X, index.find, index)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain values and arrays from which `from_state` makes the same vectorizer."""
-        values, arrays = self._index.to_state()
+        values, arrays = self._fitted().to_state()
         return {"min_frequency": self.min_frequency, **values}, arrays
 
     @classmethod
