@@ -188,8 +188,10 @@ def observed_pairs(
         return np.repeat(used, n_labels), np.tile(np.arange(n_labels), len(used))
     known = np.flatnonzero(y >= 0)
     indicator = sp.csr_matrix((np.ones(len(known)), (y[known], known)), shape=(n_labels, len(y)))
-    seen = (indicator @ X).tocsc()
+    seen = (indicator @ sp.csr_matrix((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)).tocsc()
     seen.sort_indices()
-    attribute = np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr))
-    kept = seen.data >= min_frequency if min_frequency > 0.0 else np.ones(len(attribute), bool)
-    return attribute[kept], seen.indices.astype(np.int64)[kept]
+    attribute, label = np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr)), seen.indices.astype(np.int64)
+    if min_frequency > 0.0:
+        kept = np.asarray((indicator @ X)[label, attribute]).ravel() >= min_frequency
+        attribute, label = attribute[kept], label[kept]
+    return attribute, label
