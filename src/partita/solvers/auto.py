@@ -21,6 +21,7 @@ class Auto:
     """The fastest solver measured for what the objective offers.
 
     Newton with Hessian products, L-BFGS without, proximal Newton where the gradient has jumps, constrained Newton on sets.
+    Where a step along a line costs nearly as much as a new point (chains), L-BFGS scaled by the preconditioner.
     """
 
     @property
@@ -38,6 +39,8 @@ class Auto:
     def start(self, objective: Objective, point: Point) -> tuple[Solver, Any]:
         offers = objective.capabilities
         chosen: Solver = next((s for s in (Newton(), LBFGS()) if s.requires <= offers), ProximalNewton())
+        if getattr(objective, "costly_rays", False) and LBFGS(scaled=True).requires <= offers:
+            chosen = LBFGS(memory=20, scaled=True)
         if Capability.CONSTRAINED_STEP in offers:
             chosen = ConstrainedNewton()
         return chosen, chosen.start(objective, point)

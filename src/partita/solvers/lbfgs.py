@@ -88,7 +88,7 @@ def _two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], 
     """The approximate inverse Hessian times the gradient."""
     q = gradient.copy()
     if not pairs:
-        return scaling(q)
+        return np.asarray(scaling(q))
     S, Y, rho = zip(*pairs, strict=True)
     last = len(pairs) - 1
     a = np.empty(len(pairs))
@@ -97,7 +97,7 @@ def _two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], 
         a[i] = rho[i] * product
         product = add_and_dot(-a[i], Y[i], q, S[max(0, i - 1)])
     y = Y[last].astype(np.float64, copy=False)
-    q = scaling(q) * (1.0 / (rho[last] * float(y @ scaling(y))))
+    q = np.asarray(scaling(q)) * (1.0 / (rho[last] * float(y @ scaling(y))))
     product = float(Y[0] @ q)
     for i in range(len(pairs)):
         product = add_and_dot(a[i] - rho[i] * product, S[i], q, Y[min(last, i + 1)])
