@@ -1,5 +1,6 @@
 """Files in and out."""
 
+from .columns import iter_columns, read_columns, read_conllu
 from .model_file import read_model, write_model
 
-__all__ = ["read_model", "write_model"]
+__all__ = ["iter_columns", "read_columns", "read_conllu", "read_model", "write_model"]

@@ -1,0 +1,68 @@
+"""Tables of words: what a column file holds, as integers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Tokens of sequences in a few columns of strings, each column coded by its own vocabulary.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n_tokens, n_columns)
+        ``vocabularies[c][codes[i, c]]`` is the string of token i in column c.
+    vocabularies : tuple of ndarray of object
+        The different strings of each column, in the order in which they first came.
+    offsets : ndarray of int64, shape (n_sequences + 1,)
+        Sequence i is rows ``offsets[i]:offsets[i + 1]``; no sequence is empty.
+    line_numbers : ndarray of int64, shape (n_tokens,)
+        Where each token stands in its file, from 1.
+    source : str
+        Name of the file, for messages.
+    """
+
+    codes: NDArray[np.int32]
+    vocabularies: tuple[NDArray[np.object_], ...]
+    offsets: NDArray[np.int64]
+    line_numbers: NDArray[np.int64]
+    source: str
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.vocabularies)
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.codes)
+
+    @property
+    def n_sequences(self) -> int:
+        return len(self.offsets) - 1
+
+    def index(self, column: int) -> int:
+        """A column's number from the left; -1 is the last one. A ValueError if there is none such."""
+        if not -self.n_columns <= column < self.n_columns:
+            raise ValueError(
+                f"column {column} was asked for, but {self.source} has {self.n_columns} columns (0 is the first)"
+            )
+        return column % self.n_columns
+
+    def values(self, column: int) -> NDArray[np.object_]:
+        """The strings of one column, token by token."""
+        c = self.index(column)
+        return np.asarray(self.vocabularies[c][self.codes[:, c]])
+
+    def sequences(self, column: int) -> list[list[str]]:
+        """The strings of one column as a list per sequence."""
+        values, edges = self.values(column).tolist(), self.offsets.tolist()
+        return [values[lo:hi] for lo, hi in itertools.pairwise(edges)]
+
+    def where(self, token: int) -> str:
+        """File and line of a token, for messages."""
+        return f"{self.source}, line {self.line_numbers[token]}"
