@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 from partita.core.strings import pack_strings, unpack_strings
 from partita.features import attributes as module
@@ -195,6 +196,13 @@ def test_a_failed_fit_leaves_the_old_one():
     assert vectorizer.attributes_ == ["a"]
     assert vectorizer.transform([[["new"]]])[0].shape == (1, 1)
     assert vectorizer.attributes_ == ["a"]
+
+
+def test_unfitted():
+    made = AttributeVectorizer()
+    for use in (lambda: made.transform([[["a"]]]), lambda: made.attributes_, made.to_state):
+        with pytest.raises(NotFittedError, match="AttributeVectorizer has no attributes yet: fit it first"):
+            use()
 
 
 def test_hashing_is_stable_and_keeps_nothing():

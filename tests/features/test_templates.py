@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 from partita.features import templates as module
 from partita.features.templates import FUNCTIONS, Field, Template, Templates
@@ -177,6 +178,8 @@ def test_wrong_templates(text, message):
 
 
 def test_wrong_options():
+    with pytest.raises(NotFittedError, match="Templates has no attributes yet"):
+        Templates.builtin("word").transform(table([("a",)]))
     with pytest.raises(ValueError, match="the templates need 3 columns, but <stream> has 2"):
         Templates.parse("U:%x[0,2]").fit(table([("a", "b")]))
     with pytest.raises(ValueError, match="boundary must be one of 'token', 'drop'"):

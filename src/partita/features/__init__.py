@@ -1,7 +1,19 @@
-"""Linear maps from parameters to potentials, and back."""
+"""Linear maps from parameters to potentials, and back; attributes of tokens as sparse matrices."""
 
+from .attributes import AttributeVectorizer
 from .labels import LabelFeatures
 from .linear import DenseLinear, LinearMap, SparseLinear, linear_map, row_space
 from .rows import RowBlocks
+from .templates import Templates
 
-__all__ = ["DenseLinear", "LabelFeatures", "LinearMap", "RowBlocks", "SparseLinear", "linear_map", "row_space"]
+__all__ = [
+    "AttributeVectorizer",
+    "DenseLinear",
+    "LabelFeatures",
+    "LinearMap",
+    "RowBlocks",
+    "SparseLinear",
+    "Templates",
+    "linear_map",
+    "row_space",
+]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 
 from ..core.strings import pack_strings, unpack_strings
 from ..core.validation import check_count
@@ -105,7 +106,28 @@ class AttributeIndex:
         return np.fromiter(hashed, np.int32, len(names))
 
 
-class AttributeVectorizer:
+class Indexed:
+    """What makers of attributes share: options, and the index of names once they are fitted."""
+
+    def __init__(self, min_frequency: int, hashing: int | None) -> None:
+        self.min_frequency = check_count("min_frequency", min_frequency)
+        if hashing is not None and min_frequency > 1:
+            raise ValueError("min_frequency needs a table of names, which hashing does not keep; set one of them")
+        self.hashing = hashing
+        self._index = None if hashing is None else AttributeIndex(hashing=hashing)
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Names of the columns of the matrix; empty with `hashing`."""
+        return self._fitted().names
+
+    def _fitted(self) -> AttributeIndex:
+        if self._index is None:
+            raise NotFittedError(f"this {type(self).__name__} has no attributes yet: fit it first, or set hashing")
+        return self._index
+
+
+class AttributeVectorizer(Indexed):
     """Sequences of dicts or lists of strings as one sparse matrix, a row per token and a column per attribute.
 
     A token is a dict or a list, tuple or set of strings. What it means is what it means to python-crfsuite:
@@ -142,15 +164,7 @@ class AttributeVectorizer:
     """
 
     def __init__(self, min_frequency: int = 0, hashing: int | None = None) -> None:
-        self.min_frequency = check_count("min_frequency", min_frequency)
-        if hashing is not None and min_frequency > 1:
-            raise ValueError("min_frequency needs a table of names, which hashing does not keep; set one of them")
-        self.hashing = hashing
-        self._index = AttributeIndex(hashing=hashing)
-
-    @property
-    def attributes_(self) -> list[str]:
-        return self._index.names
+        super().__init__(min_frequency, hashing)
 
     def fit_transform(self, X: Iterable[Any]) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
         """Number the attributes of `X`; return its matrix (float64, int32 indices sorted by row) and its offsets."""
@@ -162,11 +176,12 @@ class AttributeVectorizer:
 
     def transform(self, X: Iterable[Any]) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
         """The matrix and offsets of other sequences; attributes that `fit_transform` did not see are dropped."""
-        return _encode(X, self._index.find, self._index)
+        index = self._fitted()
+        return _encode(X, index.find, index)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain values and arrays from which `from_state` makes the same vectorizer."""
-        values, arrays = self._index.to_state()
+        values, arrays = self._fitted().to_state()
         return {"min_frequency": self.min_frequency, **values}, arrays
 
     @classmethod
@@ -349,17 +364,28 @@ class _Block:
     def _open(self) -> None:
         """Replace nested entries by what is in them, and values of unusual types by strings or floats."""
         self._fill()
-        entries: list[tuple[Any, Any]] = []
+        keys: list[Any] = []
+        values: list[Any] = []
         ends = [0]
+        prefixes: dict[Any, _Prefix] = {}
         for at, (key, value) in enumerate(zip(self.keys, self.values, strict=True)):
-            if type(value) in PLAIN:
-                entries.append((key, value))
+            kind = type(value)
+            if kind in PLAIN:
+                keys.append(key)
+                values.append(value)
+            elif _is_flat(kind, value):
+                if key not in prefixes:
+                    prefixes[key] = _Prefix(self._checked(at, _text, key) + ":")
+                keys.extend(map(prefixes[key].__getitem__, value))
+                values.extend(value.values() if kind is dict else repeat(1.0, len(value)))
             else:
-                entries += self._checked(at, _opened, key, value)
-            ends.append(len(entries))
+                for name, rest in self._checked(at, _opened, key, value):
+                    keys.append(name)
+                    values.append(rest)
+            ends.append(len(keys))
         bounds = np.concatenate(([0], np.cumsum(self.sizes, dtype=np.int64)))
         self.sizes = np.diff(np.array(ends)[bounds]).tolist()
-        self.keys, self.values = [key for key, _ in entries], [value for _, value in entries]
+        self.keys, self.values = keys, values
 
     def _checked(self, entry: int, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on an entry; an error says where it is."""
@@ -371,6 +397,24 @@ class _Block:
             sequence = int(np.searchsorted(ends, token, side="right"))
             position = token - (int(ends[sequence - 1]) if sequence else 0)
             raise _error(self.first + sequence, position, str(error)) from None
+
+
+def _is_flat(kind: type, value: Any) -> bool:
+    """Whether a nested value holds nothing that must be opened or converted in turn."""
+    if kind is dict:
+        return set(map(type, value)) <= {str} and set(map(type, value.values())) <= PLAIN.keys()
+    return kind in (list, set) and set(map(type, value)) <= {str}
+
+
+class _Prefix(dict[str, str]):
+    """Names with a prefix, each joined once."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def __missing__(self, name: str) -> str:
+        self[name] = joined = self.prefix + name
+        return joined
 
 
 def _opened(key: Any, value: Any) -> list[tuple[Any, Any]]:

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..core.columns import Columns
-from ..core.validation import check_choice, check_count
-from .attributes import AttributeIndex, Codes, KeyTable, assemble
+from ..core.validation import check_choice
+from .attributes import AttributeIndex, Codes, Indexed, KeyTable, assemble
 
 FIELD = re.compile(r"%(\w+)\[\s*([+-]?\d+)\s*,\s*(\d+)\s*\]")
 BOUNDARIES = ("token", "drop")
@@ -75,7 +75,7 @@ class Template:
     fields: tuple[Field, ...]
 
 
-class Templates:
+class Templates(Indexed):
     """Templates, and the attributes they found in the columns they were fitted to.
 
     Parameters
@@ -114,17 +114,13 @@ class Templates:
         hashing: int | None = None,
         transitions: bool = True,
     ) -> None:
+        super().__init__(min_frequency, hashing)
         self.templates = tuple(templates)
         self.boundary = check_choice("boundary", boundary, BOUNDARIES)
-        self.min_frequency = check_count("min_frequency", min_frequency)
-        if hashing is not None and min_frequency > 1:
-            raise ValueError("min_frequency needs a table of names, which hashing does not keep; set one of them")
-        self.hashing = hashing
         self.transitions = transitions
         for field in self._fields():
             if field.function not in FUNCTIONS:
                 raise ValueError(f"a field's function must be one of {', '.join(FUNCTIONS)}; got {field.function!r}")
-        self._index = AttributeIndex(hashing=hashing)
 
     @classmethod
     def parse(cls, text: str, **options: Any) -> Templates:
@@ -165,11 +161,6 @@ class Templates:
         return cls(BUILTIN[name], **{"boundary": "drop", **options})
 
     @property
-    def attributes_(self) -> list[str]:
-        """Names of the columns of the matrix; empty with `hashing`."""
-        return self._index.names
-
-    @property
     def n_columns(self) -> int:
         """How many columns the data must have."""
         return max((field.column + 1 for field in self._fields()), default=1)
@@ -186,11 +177,12 @@ class Templates:
 
     def transform(self, columns: Columns) -> sp.csr_matrix:
         """The matrix of other columns; attributes that `fit` did not see are dropped."""
-        return self._expand(columns, self._index, self._index.find)
+        index = self._fitted()
+        return self._expand(columns, index, index.find)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain values and arrays from which `from_state` makes the same object."""
-        index, arrays = self._index.to_state()
+        index, arrays = self._fitted().to_state()
         values = {
             "templates": [
                 {"texts": list(entry.texts), "fields": [[f.offset, f.column, f.function] for f in entry.fields]}
