@@ -63,7 +63,7 @@ def test_sums_by_enumeration(case):
     pairs = np.zeros((chain.n_positions, n, n))
     for i, (a, b, Y, scores) in enumerate(listing(chain, E, A)):
         log_z, p = distribution(scores)
-        assert result.log_z[i] == pytest.approx(log_z, rel=1e-13, abs=1e-13)
+        assert result.log_z[i] == pytest.approx(log_z, rel=1e-13, abs=1e-11)  # terms of some thousands cancel
         p_max, p_rest = np.split(np.sort(p[p > 0])[::-1], [1])
         expected = -(p_rest * np.log(p_rest)).sum() + p_max[0] * np.log1p(p_rest.sum() / p_max[0])
         assert entropy[i] == pytest.approx(float(expected), rel=1e-9, abs=1e-300)
@@ -221,7 +221,7 @@ def test_a_hundred_thousand_positions(scale, rng):
     result, entropy = chain.infer((E, A)), chain.entropy((E, A))[0]
     P, C = result.marginals
     log_z = matrix_product(E, A)
-    assert result.log_z[0] == pytest.approx(float(log_z), rel=1e-15)
+    assert result.log_z[0] == pytest.approx(float(log_z), rel=1e-14)
     for t, v in ((0, 1), (50_001, 0), (50_001, 2)):
         assert P[t, v] == pytest.approx(float(np.exp(matrix_product(E, A, (t, v)) - log_z)), rel=1e-10, abs=1e-15)
     np.testing.assert_allclose(C.sum(1), P[:-1].sum(0), rtol=1e-11)

@@ -126,7 +126,7 @@ class Objective(Protocol):
     `scale` is what gradients are divided by before they are compared with a tolerance (the total weight of the data).
     `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
     units of one Hessian product. `blas_threads` is the most threads that dense linear algebra should take meanwhile, None
-    for no limit.
+    for no limit. `costly_rays`, where it is true, says that a step along a ray costs nearly as much as a new point.
 
     An objective over a convex set also has `demands`, the capabilities that a solver must use (its `uses`) to stay in the
     set, and `project`, which moves a start into it. For a point of such an objective, `gradient` is the KKT residual.

@@ -1,9 +1,9 @@
 """Scores of chains from attributes of positions and transitions between labels.
 
-``U[t, k] = sum_j X[t, j] theta[j, k]`` and ``A[u, v] = theta[u, v]``, for the pairs (j, k) and (u, v) that have a weight. The score
-of a label at the first and the last position of a chain may have a weight of its own. Parameters are one flat vector: weights
-of attributes, of transitions, of starts, of ends. Its order within the first part is the map's own business: see `attribute`
-and `label`.
+``U[t, k] = sum_j X[t, j] theta[j, k]`` and ``A[u, v] = theta[u, v]``, for the pairs (j, k) and (u, v) that have a weight.
+A label at the first and the last position of a chain may have a weight of its own. Parameters are one flat vector: weights
+of attributes, of transitions, of starts, of ends. Its order within the first part is the map's own business: see
+`attribute` and `label`.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ class ChainFeatures:
         rows = np.repeat(np.arange(self.n_positions), np.diff(X.indptr))
         here = common[X.indices]
         self._common = _csr(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
-        first = np.zeros(self.n_attributes + 1, np.int64)
-        first[1:] = np.bincount(self.attribute, minlength=self.n_attributes)
         begin = np.zeros(self.n_attributes, np.int64)
         where = np.flatnonzero(np.r_[True, np.diff(self.attribute) != 0]) if self.n_state else np.zeros(0, np.int64)
         begin[self.attribute[where]] = where
@@ -99,12 +97,12 @@ class ChainFeatures:
         values = None if ones else np.repeat(X.data[~here], times)
         self._rare = _csr(features, np.repeat(rows[~here], times), values, self.n_positions)
 
-    def forward(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scores of labels (positions, labels) and of transitions (labels, labels)."""
-        U = np.empty((self.n_positions, self.n_labels))
+    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Scores of labels (positions, labels), in `out` if given, and of transitions (labels, labels)."""
+        U = np.empty((self.n_positions, self.n_labels)) if out is None else out
         table = self._table(theta)
         self.workers.run(_scores, [(self, table, theta, lo, hi, U) for lo, hi in self._ranges])
-        state, transition, start, end = self.parts(theta)
+        _, transition, start, end = self.parts(theta)
         A = np.zeros((self.n_labels, self.n_labels))
         A[self.transitions[:, 0], self.transitions[:, 1]] = transition
         if self.starts:

@@ -2,11 +2,11 @@
 
 A chain occupies rows ``offsets[s] : offsets[s + 1]`` of the scores U (positions x labels). All chains share the transition
 scores; `M` holds ``exp(A - shift)`` and `MT` its transpose, both with rows padded by zeros to a multiple of four.
-What a gradient needs is kept for Hessian products: `alpha` (each row sums to 1), `P` (probabilities of labels), and `B`, which
-makes ``alpha[t-1, u] M[u, v] B[t, v]`` the probability of labels u, v at t-1, t. `B` and `P` carry the weight of their chain.
+What a gradient needs is kept for Hessian products: `alpha` (each row sums to 1), `P` (probabilities of labels), and `B`: the
+probability of labels u, v at t-1, t is ``alpha[t-1, u] M[u, v] B[t, v]``. `B` and `P` carry the weight of their chain.
 
-Where a sum all but vanishes (likely labels whose transitions are forbidden), digits would be lost; such a chain is counted as
-`hard` and done again with logarithms.
+Where a sum all but vanishes (likely labels whose transitions are forbidden), digits would be lost; such a chain is counted
+as `hard` and done again with logarithms.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _add_outer(X, Y, length, C):
 def forward(U, M, shift, start, stop, tmp, alpha, B):
     """Forward sums of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""
     n = U.shape[1]
-    log_z = shift * (stop - start - 1)
+    log_z, part, scale = shift * (stop - start - 1), 0.0, 1.0  # small parts first: they lose fewer digits
     for t in range(start, stop):
         u, e, a = U[t], B[t], alpha[t]
         top = u[0]
@@ -107,11 +107,15 @@ def forward(U, M, shift, start, stop, tmp, alpha, B):
             total += a[v]
         if not total > SAFE:
             return np.nan
-        log_z += top + math.log(total)
+        part += top
+        scale *= total
+        if scale < SAFE or scale > 1.0 / SAFE:
+            log_z += part + math.log(scale)
+            part, scale = 0.0, 1.0
         total = 1.0 / total
         for v in range(n):
             a[v] *= total
-    return log_z
+    return log_z + (part + math.log(scale))
 
 
 @sum_kernel
@@ -175,23 +179,24 @@ def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
 
 
 @sum_kernel
-def scores(U, A, offsets, y, lo, hi, out):
-    """out[s] = the score of the labelling y of chain s."""
+def log_partition(U, M, shift, offsets, lo, hi, log_z):
+    """log Z of the chains lo..hi, NaN of hard ones."""
+    longest = 0
     for s in range(lo, hi):
-        start, stop = offsets[s], offsets[s + 1]
-        total = U[start, y[start]]
-        for t in range(start + 1, stop):
-            total += U[t, y[t]] + A[y[t - 1], y[t]]
-        out[s] = total
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    tmp, alpha, B = np.empty(M.shape[1]), np.empty((longest, U.shape[1])), np.empty((longest, U.shape[1]))
+    for s in range(lo, hi):
+        rows = U[offsets[s] : offsets[s + 1]]
+        log_z[s] = forward(rows, M, shift, 0, len(rows), tmp, alpha, B)
 
 
 @sum_kernel
 def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
     """Derivative of the weighted probabilities of labels (R) and, up to the factor M, of transitions along (dU, dA).
 
-    N and NT are ``M * dA`` and its transpose. C gets all but ``dA`` times the expected counts, which the caller adds. With the
-    expected score of the past up to t given label v at t, F, and of the future after t, x, the derivative of the probability
-    of labels u, v at t-1, t is ``alpha(u) M(u, v) B(v) (F(u) + dA(u, v) + dU(v) + x(v) - mean)``.
+    N and NT are ``M * dA`` and its transpose. C gets all but ``dA`` times the expected counts, which the caller adds. With
+    the expected score of the past up to t given label v at t, F, and of the future after t, x, the derivative of the
+    probability of labels u, v at t-1, t is ``alpha(u) M(u, v) B(v) (F(u) + dA(u, v) + dU(v) + x(v) - mean)``.
     """
     n = dU.shape[1]
     longest = 0
@@ -235,3 +240,23 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
                     g[v] -= b[t, v] * mean
         _add_outer(past, b, length, C)
         _add_outer(a, future, length, C)
+
+
+@sum_kernel
+def moved(U, step, dU, lo, hi, out):
+    """Rows lo..hi of U + step dU."""
+    for t in range(lo, hi):
+        for v in range(U.shape[1]):
+            out[t, v] = U[t, v] + step * dU[t, v]
+
+
+@sum_kernel
+def inner(P, dU, lo, hi):
+    """The inner product of rows lo..hi."""
+    total = 0.0
+    for t in range(lo, hi):
+        row = 0.0
+        for v in range(P.shape[1]):
+            row += P[t, v] * dU[t, v]
+        total += row
+    return total

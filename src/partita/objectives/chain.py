@@ -3,125 +3,269 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..core.buffers import Buffers, Owner
 from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
+from ..kernels.chain import inner, moved
 from ..structures.chain_sums import ChainSums
 
-Pair = tuple[FloatArray, FloatArray]
+Scores = tuple[FloatArray, FloatArray]
 
-#: The power of the diagonal of the Hessian that scales conjugate gradients.
-POWER = 0.5
+#: The power of the diagonal of the Hessian that scales steps: full scaling overcorrects rare features.
+POWER = 0.25
 
 
 class ChainLikelihood:
-    """``F(theta) = sum_i w_i (log Z_i - score of y_i) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains."""
+    """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains.
+
+    ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
+    is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables; its curvature here
+    is that of ``log Z_i`` alone, which majorizes the whole (Jensen), so that steps by it descend.
+
+    Parameters
+    ----------
+    features : ChainFeatures
+        The map from theta to scores of labels and transitions.
+    y : array of int
+        The label of every position; ``-1 - k`` where it is only known to be in row k of `sets`.
+    sets : bool array of shape (n_sets, n_labels), optional
+        Labels allowed at positions that are not known.
+    weights : array, optional
+        Weights of the chains.
+    penalty : float or array of shape (size,)
+        The l2 of each parameter.
+    forbidden : bool array of shape (n_labels, n_labels), optional
+        Transitions that are impossible.
+    forbidden_starts : bool array of shape (n_labels,), optional
+        Labels that cannot stand first.
+    """
+
+    costly_rays = True
 
     def __init__(
         self,
         features: ChainFeatures,
         y: IntArray,
         *,
+        sets: Any = None,
         weights: Any = None,
         penalty: float | FloatArray = 0.0,
+        forbidden: Any = None,
+        forbidden_starts: Any = None,
         workers: Workers | None = None,
     ) -> None:
+        n = features.n_labels
         self.features = features
         self.workers = workers or features.workers
         self.weights = check_weights("weights", weights, features.n_examples)
-        self.y = y
+        self.y = np.ascontiguousarray(y, dtype=np.int64)
+        self.sets = np.zeros((0, n), bool) if sets is None else np.asarray(sets, dtype=bool).reshape(-1, n)
+        if self.y.shape != (features.n_positions,) or self.y.max() >= n or self.y.min() < -len(self.sets):
+            raise ValueError(f"y must hold {features.n_positions} labels below {n}, or -1 - k for row k of sets")
         self.size = features.size
-        lengths = np.diff(features.offsets)
-        self.scale = float(self.weights @ lengths)
+        self.lengths = np.diff(features.offsets)
+        self.scale = float(self.weights @ self.lengths)
         self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
-        self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
+        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
+            raise ValueError("penalty must be finite and non-negative")
+        self.forbidden = None if forbidden is None else np.asarray(forbidden, dtype=bool)
+        self.forbidden_starts = None if forbidden_starts is None else np.asarray(forbidden_starts, dtype=bool)
+        self.partial = self._partial()
+        self.has_gap = self.partial is None and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.observed = self._statistics(y)
+        self.buffers = Buffers((features.n_positions, n))
+        self.observed = self._statistics()
+        self._check_possible()
 
-    def _statistics(self, y: IntArray) -> FloatArray:
-        """The features of the observed labels, summed with weights."""
+    def _partial(self) -> _Partial | None:
+        """What is known of the chains with unknown labels."""
+        unknown = np.flatnonzero(np.add.reduceat(self.y < 0, self.features.offsets[:-1]))
+        if not len(unknown):
+            return None
+        rows = np.concatenate([np.arange(*self.features.offsets[s : s + 2]) for s in unknown])
+        allowed = np.zeros((len(rows), self.features.n_labels), bool)
+        y = self.y[rows]
+        known = y >= 0
+        allowed[np.flatnonzero(known), y[known]] = True
+        allowed[~known] = self.sets[-1 - y[~known]]
+        offsets = np.concatenate(([0], np.cumsum(self.lengths[unknown])))
+        return _Partial(unknown, rows, offsets, np.where(allowed, 0.0, -np.inf), self.weights[unknown])
+
+    def _statistics(self) -> FloatArray:
+        """The features of the chains that are fully known, summed with weights."""
         f = self.features
-        n = f.n_labels
-        per_position = np.repeat(self.weights, np.diff(f.offsets))
+        n, y = f.n_labels, np.maximum(self.y, 0)
+        weights = self.weights.copy()
+        if self.partial is not None:
+            weights[self.partial.chains] = 0.0
+        w = np.repeat(weights, self.lengths)
         R = np.zeros((f.n_positions, n))
-        R[np.arange(f.n_positions), y] = per_position
+        R[np.arange(f.n_positions), y] = w
         inner = np.ones(f.n_positions, bool)
         inner[f.offsets[:-1]] = False
         where = np.flatnonzero(inner)
-        C = np.bincount(y[where - 1] * n + y[where], weights=per_position[where], minlength=n * n).reshape(n, n)
+        C = np.zeros((n, n))
+        np.add.at(C, (y[where - 1], y[where]), w[where])
         return f.adjoint(R, C)
+
+    def _check_possible(self) -> None:
+        """Every chain needs a labelling that is allowed; a known one must be."""
+        if self.forbidden is None and self.forbidden_starts is None and not (~self.sets.any(1)).any():
+            return
+        f, y = self.features, self.y
+        bad = np.zeros(f.n_positions, bool)
+        if self.forbidden is not None:
+            pair = np.zeros(f.n_positions, bool)
+            pair[1:] = (y[1:] >= 0) & (y[:-1] >= 0)
+            pair[f.offsets[:-1]] = False
+            where = np.flatnonzero(pair)
+            bad[where] = self.forbidden[y[where - 1], y[where]]
+        if self.forbidden_starts is not None:
+            first = f.offsets[:-1][y[f.offsets[:-1]] >= 0]
+            bad[first] |= self.forbidden_starts[y[first]]
+        if bad.any():
+            t = int(bad.argmax())
+            s = int(np.searchsorted(f.offsets, t, side="right")) - 1
+            raise ValueError(f"y has a forbidden transition or start at position {t - f.offsets[s]} of sequence {s}")
+        if self.partial is not None:
+            known = self.at(np.zeros(self.size)).known
+            assert known is not None
+            if not np.isfinite(known.log_z).all():
+                s = self.partial.chains[int(np.argmin(np.isfinite(known.log_z)))]
+                raise ValueError(f"what is known of the labels of sequence {s} leaves only forbidden labellings")
 
     @property
     def dense_cost(self) -> float:
+        """Forming the Hessian takes as many products as there are parameters."""
         return float(self.size)
 
     @property
     def strong_cost(self) -> float:
+        """There is no strong preconditioner."""
         return np.inf
 
     @property
     def blas_threads(self) -> int | None:
+        """No BLAS to speak of."""
         return 1
 
     def at(self, parameters: FloatArray) -> ChainPoint:
-        theta = np.ascontiguousarray(parameters, dtype=np.float64)
-        return ChainPoint(self, theta, self.features.forward(theta))
+        """The objective seen from `parameters`."""
+        point = ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+        U, A = self.features.forward(point.parameters, self.buffers.lend(point))
+        if self.forbidden is not None:
+            A[self.forbidden] = -np.inf
+        if self.forbidden_starts is not None:
+            U[np.ix_(self.features.offsets[:-1], self.forbidden_starts)] = -np.inf
+        return point.evaluated(U, A)
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """The chains with unknown labels: their numbers, rows, offsets among those, -inf for labels ruled out, and weights."""
+
+    chains: IntArray
+    rows: IntArray
+    offsets: IntArray
+    clamp: FloatArray
+    weights: FloatArray
 
 
 class ChainPoint:
-    def __init__(self, objective: ChainLikelihood, theta: FloatArray, scores: Pair) -> None:
-        self.objective, self.parameters, self.scores = objective, theta, scores
-        o = objective
-        self.sums = ChainSums(*scores, o.features.offsets, o.weights, o.workers)
-        self.value = self.sums.loss - float((o.observed * theta).sum()) + 0.5 * float((o.penalty * theta * theta).sum())
+    """The likelihood at one parameter vector."""
+
+    scores: Scores
+    sums: ChainSums
+    value: float
+
+    def __init__(self, objective: ChainLikelihood, theta: FloatArray) -> None:
+        self.objective, self.parameters = objective, theta
+        self.known: ChainSums | None = None
+
+    def evaluated(self, U: FloatArray, A: FloatArray) -> ChainPoint:
+        """The point with its scores and value."""
+        o, theta, partial = self.objective, self.parameters, self.objective.partial
+        self.scores = U, A
+        self.sums = ChainSums(U, A, o.features.offsets, o.weights, o.workers, o.buffers)
+        loss = self.sums.loss - float((o.observed * theta).sum())
+        if partial is not None:
+            self.known = ChainSums(U[partial.rows] + partial.clamp, A, partial.offsets, partial.weights, o.workers)
+            loss -= self.known.loss
+        self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
+        return self
+
+    def residual(self) -> Scores:
+        """Marginals less those of the labels that are not fully known."""
+        P, C = self.sums.P, self.sums.C
+        if self.known is None or self.objective.partial is None:
+            return P, C
+        P = P.copy()
+        P[self.objective.partial.rows] -= self.known.P
+        return P, C - self.known.C
 
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        return o.features.adjoint(self.sums.P, self.sums.C) - o.observed + o.penalty * self.parameters
+        return o.features.adjoint(*self.residual()) - o.observed + o.penalty * self.parameters
 
     @property
     def gap(self) -> float:
+        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; inf without penalty."""
         penalty = self.objective.penalty
         return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
     def along(self, direction: FloatArray) -> ChainRay:
-        return ChainRay(self, direction, self.objective.features.forward(direction))
+        return ChainRay(self, direction)
 
     def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
-        features, penalty = self.objective.features, self.objective.penalty
+        """v -> H v, where H is the curvature of log Z and the penalty."""
+        features, penalty, buffers = self.objective.features, self.objective.penalty, self.objective.buffers
 
         def product(v: FloatArray) -> FloatArray:
-            return features.adjoint(*self.sums.product(*features.forward(v))) + penalty * v
+            owner = Owner()
+            image = features.forward(v, buffers.lend(owner))
+            return features.adjoint(*self.sums.product(*image, buffers.lend(owner))) + penalty * v
 
         return product
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
-        scaling = self._diagonal ** -POWER
+        """v -> v over a power of the diagonal of the Hessian."""
+        scaling = self.diagonal**-POWER
         return lambda v: scaling * v
 
     @cached_property
-    def _diagonal(self) -> FloatArray:
-        """The diagonal of the Hessian, as if attributes met every label independently of the rest."""
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if the labels of a chain were independent."""
         o, sums = self.objective, self.sums
-        w = np.repeat(o.weights, np.diff(o.features.offsets))[:, None]
-        return o.features.squared(sums.P * (1.0 - sums.P / w), sums.C) + o.penalty
+        w = np.repeat(np.maximum(o.weights, np.finfo(float).tiny), o.lengths)[:, None]
+        variance = sums.P * (1.0 - sums.P / w)
+        return np.maximum(o.features.squared(variance, sums.C) + o.penalty, 1e-12)
 
 
 class ChainRay:
-    def __init__(self, origin: ChainPoint, direction: FloatArray, image: Pair) -> None:
-        self.origin, self.direction, self.image = origin, direction, image
-        self._observed = float((origin.objective.observed * direction).sum())
+    """The likelihood on a half-line: every step costs the sums, but no product with the data."""
+
+    def __init__(self, origin: ChainPoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+        o = origin.objective
+        self.image = o.features.forward(direction, o.buffers.lend(self))
 
     def at(self, step: float) -> tuple[ChainPoint, float]:
-        o, (U, A), (dU, dA) = self.origin, self.origin.scores, self.image
-        point = ChainPoint(o.objective, o.parameters + step * self.direction, (U + step * dU, A + step * dA))
-        slope = float(np.vdot(point.sums.P, dU)) + float(np.vdot(point.sums.C, dA)) - self._observed
-        return point, slope + float((o.objective.penalty * point.parameters) @ self.direction)
+        o, (U, A), (dU, dA) = self.origin.objective, self.origin.scores, self.image
+        point = ChainPoint(o, self.origin.parameters + step * self.direction)
+        there = o.buffers.lend(point)
+        ranges = o.workers.ranges(len(U), 2.0 * U.size)
+        o.workers.run(moved, [(U, step, dU, lo, hi, there) for lo, hi in ranges])
+        point.evaluated(there, A + step * dA)
+        P, C = point.residual()
+        slope = sum(o.workers.run(inner, [(P, dU, lo, hi) for lo, hi in ranges])) + float(np.vdot(C, dA))
+        return point, slope + float(((o.penalty * point.parameters - o.observed) * self.direction).sum())

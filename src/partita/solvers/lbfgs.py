@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,13 @@ import numpy as np
 
 from ..core.protocols import Capability, Objective, Point
 from ..core.results import FloatArray
-from ..core.validation import check_count
+from ..core.validation import check_count, check_flag
 from .line_search import line_search
+
+#: How far the slope must fall in a line search whose trials are cheap, and in one whose trials are not.
+TIGHT, LOOSE = 0.1, 0.9
+#: Iterations after which the scaling is taken anew.
+REFRESH = 5
 
 
 @dataclass(frozen=True)
@@ -22,12 +28,16 @@ class LBFGS:
     ----------
     memory : int
         Number of steps remembered.
+    scaled : bool
+        Start the recursion from the objective's preconditioner, taken anew every few iterations, instead of the identity.
     """
 
     memory: int = 10
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         check_count("memory", self.memory, minimum=1)
+        check_flag("scaled", self.scaled)
 
     @property
     def name(self) -> str:
@@ -35,20 +45,26 @@ class LBFGS:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        return frozenset({Capability.SMOOTH})
+        return frozenset({Capability.SMOOTH, Capability.PRECONDITIONER} if self.scaled else {Capability.SMOOTH})
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"pairs": deque(maxlen=self.memory)}
+        # Where every trial costs nearly an evaluation, the first acceptable step is taken.
+        curvature = LOOSE if getattr(objective, "costly_rays", False) else TIGHT
+        return {"pairs": deque(maxlen=self.memory), "curvature": curvature, "scaling": _identity, "iteration": 0}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         pairs = state["pairs"]
-        direction = -_two_loop(pairs, point.gradient)
-        first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
-        found = line_search(point, point.along(direction), first)
+        if self.scaled and state["iteration"] % REFRESH == 0:
+            state["scaling"] = point.preconditioner()
+        state["iteration"] += 1
+        direction = -_two_loop(pairs, point.gradient, state["scaling"])
+        first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(direction)))
+        found = line_search(point, point.along(direction), first, state["curvature"])
         if found is None and pairs:
             pairs.clear()
-            first = 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
-            found = line_search(point, point.along(-point.gradient), first)
+            direction = -state["scaling"](point.gradient)
+            first = 1.0 / max(1.0, float(np.linalg.norm(direction)))
+            found = line_search(point, point.along(direction), first, state["curvature"])
         if found is None:
             return None
         following = found[0]
@@ -60,16 +76,22 @@ class LBFGS:
         return following
 
 
-def _two_loop(pairs: Any, gradient: FloatArray) -> FloatArray:
+def _identity(vector: FloatArray) -> FloatArray:
+    return vector
+
+
+def _two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The approximate inverse Hessian times the gradient."""
     q = gradient.copy()
     coefficients = []
     for s, y, rho in reversed(pairs):
         a = rho * float(s @ q)
         q -= a * y
         coefficients.append(a)
+    q = scaling(q)
     if pairs:
         s, y, rho = pairs[-1]
-        q *= 1.0 / (rho * float(y @ y))
+        q = q * (1.0 / (rho * float(y @ scaling(y))))
     for (s, y, rho), a in zip(pairs, reversed(coefficients), strict=True):
         q += (a - rho * float(y @ q)) * s
     return q

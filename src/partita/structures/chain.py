@@ -13,6 +13,7 @@ from ..core.results import FloatArray, IntArray, Result
 from ..core.validation import check_choice, check_count
 from ..kernels import chain_decode, chain_log
 from .categorical import ENGINES
+from .chain_sums import ChainSums, log_partitions
 
 Potentials = tuple[ArrayLike, ArrayLike]
 
@@ -128,8 +129,11 @@ class Chain:
         """log Z of each sequence."""
         check_choice("engine", engine, ENGINES)
         E, A = self._potentials(potentials)
-        log_z = np.empty(self.n_sequences)
-        self._run(chain_log.log_partition, (E, A, self.offsets), (log_z,))
+        if len(A) == 1:
+            log_z = log_partitions(E, A[0], self.offsets, self.workers)
+        else:
+            log_z = np.empty(self.n_sequences)
+            self._run(chain_log.log_partition, (E, A, self.offsets), (log_z,))
         self._check_possible(log_z > -np.inf)
         return log_z
 
@@ -149,14 +153,16 @@ class Chain:
 
     def _infer(self, E: FloatArray, A: FloatArray, shared: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         n = self.n_labels
+        if shared:
+            sums = ChainSums(E, A[0], self.offsets, np.ones(self.n_sequences), self.workers)
+            self._check_possible(sums.log_z > -np.inf)
+            return sums.log_z, sums.P, sums.C
         ranges = self.ranges(40.0 * n * n)
         log_z, P = np.empty(self.n_sequences), np.empty_like(E)
-        C = np.zeros((len(ranges), 1, n, n) if shared else (self.n_positions, n, n))
-        parts = C if shared else [C] * len(ranges)
-        tasks = [(E, A, self.offsets, lo, hi, log_z, P, part) for (lo, hi), part in zip(ranges, parts, strict=True)]
-        self.workers.run(chain_log.infer, tasks)
+        C = np.zeros((self.n_positions, n, n))
+        self.workers.run(chain_log.infer, [(E, A, self.offsets, lo, hi, log_z, P, C) for lo, hi in ranges])
         self._check_possible(log_z > -np.inf)
-        return log_z, P, C.sum(axis=(0, 1)) if shared else C
+        return log_z, P, C
 
     def _run(self, kernel: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Call a kernel on ranges of sequences, by the n^2 exponentials or comparisons per position that most need."""

@@ -3,78 +3,116 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from ..core.buffers import Buffers
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import chain as kernels
+from ..kernels import chain_log
 
 
 class ChainSums:
     """log Z and marginals at scores (U, A), and how the marginals change with the scores.
 
+    Parameters
+    ----------
+    U, A : arrays of shape (n_positions, n_labels) and (n_labels, n_labels)
+        Scores of labels and transitions; -inf forbids.
+    offsets : array of int
+        Where each chain starts, and where the last ends.
+    weights : array of shape (n_chains,)
+        Non-negative.
+    buffers : Buffers, optional
+        Where arrays of the shape of U come from.
+
     Attributes
     ----------
     log_z : array of shape (n_chains,)
+        -inf where every labelling is forbidden.
     P : array of shape (n_positions, n_labels)
         Probability of each label, times the weight of its chain.
     C : array of shape (n_labels, n_labels)
         Expected number of each transition, weighted.
     """
 
-    def __init__(self, U: FloatArray, A: FloatArray, offsets: IntArray, weights: FloatArray, workers: Workers) -> None:
+    def __init__(
+        self,
+        U: FloatArray,
+        A: FloatArray,
+        offsets: IntArray,
+        weights: FloatArray,
+        workers: Workers,
+        buffers: Buffers | None = None,
+    ) -> None:
         n = U.shape[1]
         self.offsets, self.weights, self.workers = offsets, weights, workers
-        shift = float(A.max())
-        self.M, self.MT = padded(np.exp(A - shift))
-        self.ranges = balanced(offsets, 6.0 * n * n, workers)
-        self.alpha, self.B, self.P = (np.empty(U.shape) for _ in range(3))
+        self.M, self.MT, shift = transition_factors(A)
+        self.ranges = Workers.balanced(offsets, 6.0 * n * n * len(U))
+        self.alpha, self.B, self.P = (np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3))
         self.log_z = np.empty(len(offsets) - 1)
         counts = np.zeros((len(self.ranges), n, n))
-        hard = workers.run(
-            kernels.sums,
-            [
-                (U, self.M, self.MT, shift, offsets, weights, lo, hi, self.alpha, self.B, self.P, counts[i], self.log_z)
-                for i, (lo, hi) in enumerate(self.ranges)
-            ],
-        )
+        scores = (U, self.M, self.MT, shift, offsets, weights)
+        rows = (self.alpha, self.B, self.P)
+        tasks = [(*scores, lo, hi, *rows, counts[i], self.log_z) for i, (lo, hi) in enumerate(self.ranges)]
+        hard = sum(workers.run(kernels.sums, tasks))
         self._counts = counts.sum(0)  # without the factor M
         self.C = self._counts * self.M[:, :n]
-        if sum(hard):
+        if hard:
             self._with_logarithms(U, A)
 
     def _with_logarithms(self, U: FloatArray, A: FloatArray) -> None:
-        raise NotImplementedError
+        """Do the hard chains again. Hessian products do without them."""
+        n, A3 = len(A), A.reshape(1, *A.shape)
+        C = np.zeros((1, n, n))
+        for s in np.flatnonzero(np.isnan(self.log_z)):
+            lo, hi = self.offsets[s], self.offsets[s + 1]
+            alpha, beta = np.empty((hi - lo, n)), np.empty((hi - lo, n))
+            self.log_z[s] = log_z = chain_log.log_forward(U, A3, lo, hi, alpha)
+            if np.isfinite(log_z):
+                chain_log.log_backward(U, A3, lo, hi, beta)
+                chain_log.log_marginals(U, A3, lo, hi, alpha, beta, log_z, self.P)
+                chain_log.log_pairs(U, A3, lo, hi, alpha, beta, log_z, self.weights[s], C)
+                self.P[lo:hi] *= self.weights[s]
+        self.C += C[0]
 
     @cached_property
     def loss(self) -> float:
         """The weighted sum of log Z."""
-        return float(self.weights @ self.log_z)
+        return float((self.weights * self.log_z).sum())
 
-    def product(self, dU: FloatArray, dA: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The derivative of (P, C) along (dU, dA): the Hessian of the loss times that direction."""
+    def product(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """The derivative of (P, C) along (dU, dA), its first part in `out` if given: a product with the Hessian of the loss."""
         n = len(dA)
-        N, NT = padded(self.M[:, :n] * dA)
-        R, parts = np.empty(dU.shape), np.zeros((len(self.ranges), n, n))
+        N, NT = _padded(self.M[:, :n] * dA)
+        R, parts = np.empty(dU.shape) if out is None else out, np.zeros((len(self.ranges), n, n))
         state = (self.M, self.MT, N, NT, self.alpha, self.B, self.P, dU, self.offsets)
         self.workers.run(kernels.hessian_product, [(*state, lo, hi, R, parts[i]) for i, (lo, hi) in enumerate(self.ranges)])
         return R, self.M[:, :n] * (parts.sum(0) + dA * self._counts)
 
 
-def padded(M: FloatArray) -> tuple[FloatArray, FloatArray]:
+def log_partitions(U: FloatArray, A: FloatArray, offsets: IntArray, workers: Workers) -> FloatArray:
+    """log Z of every chain; -inf where every labelling is forbidden."""
+    M, _, shift = transition_factors(A)
+    log_z, ranges = np.empty(len(offsets) - 1), Workers.balanced(offsets, 3.0 * U.shape[1] ** 2 * len(U))
+    workers.run(kernels.log_partition, [(U, M, shift, offsets, lo, hi, log_z) for lo, hi in ranges])
+    A3 = A.reshape(1, *A.shape)
+    for s in np.flatnonzero(np.isnan(log_z)):
+        chain_log.log_partition(U, A3, offsets, s, s + 1, log_z)
+    return log_z
+
+
+def transition_factors(A: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """exp(A - shift) and its transpose as the kernels want them, and the shift."""
+    shift = float(A.max())
+    shift = shift if np.isfinite(shift) else 0.0
+    return *_padded(np.exp(A - shift)), shift
+
+
+def _padded(M: FloatArray) -> tuple[FloatArray, FloatArray]:
     """M and its transpose with rows padded by zeros to a multiple of four."""
     n = len(M)
     out = np.zeros((2, n, -(-n // 4) * 4))
     out[0, :, :n], out[1, :, :n] = M, M.T
     return out[0], out[1]
-
-
-def balanced(offsets: IntArray, operations: float, workers: Workers) -> list[tuple[int, int]]:
-    """Ranges of chains with about equal numbers of positions."""
-    count, total = len(offsets) - 1, int(offsets[-1])
-    pieces = len(workers.ranges(count, operations * total))
-    inner = np.searchsorted(offsets, np.linspace(0, total, pieces + 1)[1:-1])
-    edges = [0, *np.minimum(inner, count).tolist(), count]
-    return [(lo, hi) for lo, hi in zip(edges[:-1], edges[1:], strict=True) if hi > lo]
