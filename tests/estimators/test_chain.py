@@ -17,9 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import partita
-from partita import LBFGS, ChainCRF, ConvergenceWarning, ModelFileError, SequenceData, Status, metrics
+from partita import LBFGS, ChainCRF, ConvergenceWarning, ModelFileError, SequenceData, Status, metrics, objectives
 from partita.estimators import chain as chain_module
-from partita.features.chain_layout import ChainLayout
 
 _PATH = Path(__file__).resolve().parents[2] / "examples" / "addresses.py"
 _SPEC = importlib.util.spec_from_file_location("addresses", _PATH)
@@ -351,6 +350,31 @@ def test_rules_forbid_what_is_no_chunk():
         ChainCRF(forbidden="iob2").fit([[], [["a"]]], [[], ["I-X"]])
 
 
+def test_l1_drops_weights_as_crfsuite_does(tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    model = ChainCRF.from_crfsuite(c1=0.3, c2=0.05).set_params(tol=1e-7)
+    if not hasattr(objectives, "L1"):
+        with pytest.raises(NotImplementedError, match="l1 > 0"):
+            model.fit(X_ADDRESSES, LABELS)
+        return
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"c1": 0.3, "c2": 0.05})
+    for x, labels in zip(X_ADDRESSES, LABELS, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(tmp_path / "model"))
+    model.fit(X_ADDRESSES, LABELS)
+    value = 0.05 * np.sum(model.parameters_**2) + 0.3 * np.abs(model.parameters_).sum()
+    value -= model.log_likelihood(X_ADDRESSES, LABELS)
+    assert value == pytest.approx(model.trace_.objective[-1], rel=1e-9)
+    assert value <= trainer.logparser.last_iteration["loss"] * (1.0 + 1e-5)
+    assert all(weight != 0.0 for weight in model.state_features_.values())
+    assert len(model.state_features_) < 0.5 * len(ChainCRF().fit(X_ADDRESSES, LABELS).state_features_)
+    assert set(model.attributes_) == {attribute for attribute, _ in model.state_features_}
+    for call in (model.standard_errors, lambda: model.partial_fit(X_ADDRESSES, LABELS)):
+        with pytest.raises(ValueError, match="l1 > 0"):
+            call()
+
+
 def test_early_stopping_keeps_the_best():
     train, dev = slice(0, 30), slice(30, 60)
     classes = {label for row in LABELS[train] for label in row}
@@ -380,19 +404,6 @@ def test_warm_start_matches_weights_by_name():
     assert model.trace_.objective[-1] == pytest.approx(cold.trace_.objective[-1], rel=1e-8)
     again = model.fit(X_ADDRESSES[::-1], LABELS[::-1])
     assert again.n_iter_ == 0
-
-
-def test_layouts_align_by_name():
-    first = ChainLayout(np.array(["A", "B"]), ["x", "y"], 2, np.array([[0, 0], [1, 1]]), np.array([[0, 1]]), True)
-    second = ChainLayout(
-        np.array(["A", "B", "C"]), ["y", "z", "x"], 3, np.array([[0, 1], [2, 0], [2, 2]]), np.array([[0, 1], [1, 2]]), True
-    )
-    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
-    expected = [2.0, 1.0, -1.0, 3.0, -1.0, 4.0, 5.0, -1.0, 6.0, 7.0, -1.0]
-    assert first.align(values, second, fill=-1.0).tolist() == expected
-    assert first.union(second).state.tolist() == [[0, 1], [2, 0], [2, 2]]
-    back = second.align(first.align(values, second), first)
-    assert back.tolist() == values.tolist()
 
 
 def test_partial_fit_comes_close_to_fit():
@@ -446,6 +457,8 @@ def test_partial_fit_with_fixed_labels_and_hashing():
     with pytest.raises(ValueError, match=r"classes .* differ"):
         model.partial_fit(X[:1], y[:1], classes=["L0"])
     assert model.n_seen_ == len(X)
+    with pytest.raises(ValueError, match="labels of one type"):
+        ChainCRF().fit(X, y).partial_fit(X, [[0] * len(row) for row in y])
     with pytest.raises(ValueError, match="attributes with names"):
         ChainCRF().fit(X, y).partial_fit(toy()[0], y)
 

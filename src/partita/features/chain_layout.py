@@ -140,6 +140,8 @@ class ChainLayout:
 
 def _positions(classes: Any, wanted: Any) -> IntArray:
     """Where each wanted label is among sorted classes, -1 if nowhere."""
+    if classes.dtype.kind != wanted.dtype.kind:
+        return np.full(len(wanted), -1)
     at = np.minimum(np.searchsorted(classes, wanted), len(classes) - 1)
     return np.where(classes[at] == wanted, at, -1)
 
