@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer
@@ -97,6 +99,27 @@ def test_answers_are_those_of_enumeration(options):
     penalty = 0.25 * np.sum(model.parameters_**2)
     np.testing.assert_allclose(model.trace_.objective[-1], penalty - np.log(given).sum(), rtol=1e-10)
     np.testing.assert_allclose(model.log_likelihood(X, y), np.log(given).sum(), rtol=1e-12)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 10**6),
+    n_labels=st.integers(1, 3),
+    longest=st.integers(1, 4),
+    l2=st.floats(0.05, 5.0),
+    start_end=st.booleans(),
+    every=st.booleans(),
+)
+def test_probabilities_are_those_of_enumeration(seed, n_labels, longest, l2, start_end, every):
+    X, y = toy(6, n_labels, 3, seed, longest)
+    kind = "all" if every else "observed"
+    model = ChainCRF(l2=l2, start_end=start_end, features=kind, transitions=kind).fit(X, y)
+    labels = model.classes_.tolist()
+    for x, row, p, P in zip(X, y, model.predict_proba(X, y), model.predict_marginals(X, as_array=True), strict=True):
+        rows, probabilities = brute(model, x)
+        np.testing.assert_allclose(p, probabilities[rows.index(tuple(labels.index(label) for label in row))], rtol=1e-8)
+        expected = [[probabilities[[r[t] == k for r in rows]].sum() for k in range(len(labels))] for t in range(len(x))]
+        np.testing.assert_allclose(P, expected, atol=1e-9)
 
 
 def test_the_optimum_has_no_gradient():
@@ -214,13 +237,13 @@ def test_every_form_of_input_gives_the_same_model():
         "dicts": (dicts, y, None),
         "tokens": (SequenceData.from_tokens(dicts, y), None, None),
     }
-    for name, (given, labels, given_lengths) in cases.items():
-        model = ChainCRF(**options).fit(given, labels, lengths=given_lengths)
-        found = model.predict_marginals(given, lengths=given_lengths, as_array=True)
+    for name, (form, labels, form_lengths) in cases.items():
+        model = ChainCRF(**options).fit(form, labels, lengths=form_lengths)
+        found = model.predict_marginals(form, lengths=form_lengths, as_array=True)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-6, err_msg=name)
-        assert model.predict(given, lengths=given_lengths) == dense.predict(X)
-        assert model.score(given, labels, lengths=given_lengths) == dense.score(X, y)
+        assert model.predict(form, lengths=form_lengths) == dense.predict(X)
+        assert model.score(form, labels, lengths=form_lengths) == dense.score(X, y)
     named = ChainCRF(**options).fit(data)
     assert named.predict(dicts) == ChainCRF(**options).fit(dicts, y).predict(data) == dense.predict(X)
     numbers = ChainCRF(**options).fit(X, [[int(label[1:]) for label in row] for row in y])
@@ -499,6 +522,17 @@ def test_a_damaged_file_is_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(ModelFileError):
             ChainCRF.load(path)
+    model = ChainCRF().fit(X_ADDRESSES[:5], LABELS[:5])
+    for name, value in (
+        ("n_features_in_", 3),
+        ("parameters_", model.parameters_[1:]),
+        ("state_index_", -1 - model.state_index_),
+    ):
+        changed = pickle.loads(pickle.dumps(model))
+        setattr(changed, name, value)
+        changed.save(path)
+        with pytest.raises(ModelFileError, match="do not fit together"):
+            ChainCRF.load(path).predict(X_ADDRESSES)
     SequenceData(np.eye(2), [2]).save(path)
     with pytest.raises(ModelFileError, match="SequenceData"):
         ChainCRF.load(path)

@@ -136,7 +136,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         Constraints on weights are not supported yet.
     forbidden : list of pairs of labels, "iob2", "iobes" or None
         Pairs (first, second) that may never follow each other, in training and prediction. The rules forbid what is no
-        chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another).
+        chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another). Pairs with
+        labels that training does not have are left out, with a warning.
     max_iter : int
         Most iterations of the solver.
     tol : float
