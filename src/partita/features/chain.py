@@ -176,12 +176,22 @@ def _sums(map_: ChainFeatures, R: FloatArray, squared: bool, lo: int, hi: int, t
     kernels.rare_sums(*rare, map_._label, R, lo, hi, G)
 
 
-def observed_pairs(X: Any, y: IntArray, n_labels: int, all_labels: bool = False) -> tuple[IntArray, IntArray]:
-    """The pairs (attribute, label) that occur together, or all pairs of an attribute of X with a label."""
-    if all_labels:
+def observed_pairs(
+    X: Any, y: IntArray, n_labels: int, all_labels: bool = False, min_frequency: float = 0.0
+) -> tuple[IntArray, IntArray]:
+    """The pairs (attribute, label) that occur together, or all pairs of an attribute of X with a label.
+
+    Pairs of which the values in X sum to less than `min_frequency` are left out. Positions with y < 0 count for no label.
+    """
+    if all_labels and min_frequency <= 0.0:
         used = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
         return np.repeat(used, n_labels), np.tile(np.arange(n_labels), len(used))
-    indicator = sp.csr_matrix((np.ones(len(y)), (y, np.arange(len(y)))), shape=(n_labels, len(y)))
-    seen = (indicator @ (X != 0)).tocsc()
+    known = np.flatnonzero(y >= 0)
+    indicator = sp.csr_matrix((np.ones(len(known)), (y[known], known)), shape=(n_labels, len(y)))
+    seen = (indicator @ sp.csr_matrix((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)).tocsc()
     seen.sort_indices()
-    return np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr)), seen.indices.astype(np.int64)
+    attribute, label = np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr)), seen.indices.astype(np.int64)
+    if min_frequency > 0.0:
+        kept = np.asarray((indicator @ X)[label, attribute]).ravel() >= min_frequency
+        attribute, label = attribute[kept], label[kept]
+    return attribute, label

@@ -83,7 +83,7 @@ class ChainSums:
         return float((self.weights * self.log_z).sum())
 
     def product(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """The derivative of (P, C) along (dU, dA), its first part in `out` if given: a product with the Hessian of the loss."""
+        """The derivative of (P, C) along (dU, dA), the first part in `out` if given: a product with the loss's Hessian."""
         n = len(dA)
         N, NT = _padded(self.M[:, :n] * dA)
         R, parts = np.empty(dU.shape) if out is None else out, np.zeros((len(self.ranges), n, n))
