@@ -1,87 +1,97 @@
-"""Train softmax regression on scikit-learn's digits with every solver, then show streams, l1, constraints and MaxEnt."""
+"""Learn to read postal addresses: train a chain CRF with several solvers, tag examples, and say why."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 
-import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+from addresses import address_features, make_addresses
 
-from partita import (
-    LBFGS,
-    ConjugateGradient,
-    Majorize,
-    MaxEnt,
-    Newton,
-    SoftmaxRegression,
-    SteepestDescent,
-    StochasticBound,
-)
-from partita.constraints import Box
-from partita.report import format_table, plot_convergence
+from partita import LBFGS, SGD, ChainCRF, Majorize, Newton, StochasticBound, metrics
+from partita.report import format_table, label_types, plot_confusion, plot_convergence, render_legend, render_tagged
 
+TRAIN, TEST = 1500, 500
 SOLVERS = {
     "auto": "auto",
     "newton (cg)": Newton("cg"),
     "lbfgs": LBFGS(),
-    "majorize + subspace": Majorize(),
-    "majorize + anderson": Majorize(acceleration="anderson"),
-    "majorize + squarem": Majorize(acceleration="squarem"),
-    "majorize, plain": Majorize(bound="descending", acceleration=None),
-    "majorize, Böhning": Majorize(bound="bohning", acceleration=None),
-    "conjugate gradient": ConjugateGradient(),
-    "steepest descent": SteepestDescent(),
     "stochastic bound": StochasticBound(batch_size=64),
+    "averaged SGD": SGD(method="averaged", learning_rate=0.3, batch_size=16),
+    "majorize": Majorize(),
 }
+SAMPLES = [
+    "Flat 3, 12 Baker Street, London NW1 6XE",
+    "Lindenallee 7b | 50667 Köln | Germany",
+    "PO Box 118, Springfield, IL 62701",
+]
 
 
 def main() -> None:
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X / 16.0, y, test_size=0.3, random_state=0)
-    SoftmaxRegression().fit(X_train, y_train)  # load the compiled kernels outside the timing
-    rows, traces = [], {}
+    tokens, labels = make_addresses(TRAIN + TEST, random_state=0)
+    X = [address_features(address) for address in tokens]
+    X_train, y_train, X_test, y_test = X[:TRAIN], labels[:TRAIN], X[TRAIN:], labels[TRAIN:]
+    words = sum(map(len, y_train))
+    ChainCRF(max_iter=2, tol=1.0).fit(X_train[:20], y_train[:20])  # load the compiled kernels outside the timing
+    print(f"Postal addresses of ten countries: {TRAIN} to learn from ({words} words), {TEST} to test on\n")
+    rows, traces, models = [], {}, {}
     for name, solver in SOLVERS.items():
+        model = ChainCRF(l2=1.0, solver=solver, max_iter=60, tol=1e-5, random_state=0)
         start = time.perf_counter()
-        model = SoftmaxRegression(l2=1.0, solver=solver, max_iter=200, tol=1e-7)
-        with_warning = _quiet_fit(model, X_train, y_train)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # slow solvers are meant to hit the iteration limit here
+            model.fit(X_train, y_train)
         seconds = time.perf_counter() - start
-        traces[name] = model.trace_
-        objective, accuracy = model.trace_.objective[-1], model.score(X_test, y_test)
-        rows.append([name, str(model.n_iter_), f"{seconds:.3f}", f"{objective:.6f}", f"{accuracy:.4f}", with_warning])
-    print(f"Softmax regression on digits: {len(X_train)} training images, {X.shape[1]} pixels, 10 classes, l2 = 1\n")
-    print(format_table(["solver", "iterations", "seconds", "objective", "test accuracy", "stopped"], rows))
-    picture = Path("demo-output") / "convergence.png"
-    picture.parent.mkdir(exist_ok=True)
-    plot_convergence(traces, picture, "Softmax regression on digits")
-    print(f"\nConvergence plot: {picture}")
-    _more(X_train, y_train, X_test, y_test)
+        models[name], traces[name] = model, model.trace_
+        f1 = metrics.chunk_scores(y_test, model.predict(X_test)).f1
+        objective = f"{model.trace_.objective[-1]:.2f}"
+        rows.append([name, str(model.n_iter_), f"{seconds:.2f}", objective, f"{100 * f1:.2f}", model.status_.name.lower()])
+    print(format_table(["solver", "iterations", "seconds", "objective", "test F1", "stopped"], rows))
+    model = models["auto"]
+    show_examples(model, label_types(label for address in labels for label in address))
+    show_features(model)
+    folder = Path("demo-output")
+    folder.mkdir(exist_ok=True)
+    plot_convergence(traces, folder / "convergence.png", "A chain CRF on postal addresses")
+    table = metrics.confusion([parts(y) for y in y_test], [parts(y) for y in model.predict(X_test)])
+    plot_confusion(table, folder / "confusion.png", "Parts of addresses, words of the test set")
+    print(f"\nPictures: {folder / 'convergence.png'}, {folder / 'confusion.png'}")
 
 
-def _more(X_train: np.ndarray, y_train: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> None:
-    """What else the library does, one line each."""
-    stream = SoftmaxRegression()
-    for part in np.array_split(np.arange(len(X_train)), 10):
-        stream.partial_fit(X_train[part], y_train[part], classes=np.arange(10))
-    print(f"partial_fit, ten pieces, one pass: test accuracy {stream.score(X_test, y_test):.4f}")
-    sparse = SoftmaxRegression(l2=0.0, l1=3.0).fit(X_train, y_train)
-    zeros = np.mean(sparse.coef_ == 0.0)
-    print(f"l1 = 3: {zeros:.0%} of the weights are zero, certified gap {sparse.trace_.gap[-1]:.1e}")
-    signed = SoftmaxRegression(constraints=[Box(lower=0.0)]).fit(X_train, y_train)
-    print(f"weights >= 0: smallest {signed.coef_.min():g}, test accuracy {signed.score(X_test, y_test):.4f}")
-    die = MaxEnt(features=np.arange(1, 7)[:, None], equality=[4.5]).fit()
-    print(f"a die whose mean is 4.5: {die.probabilities_.round(4).tolist()}")
+def parts(labels: list[str]) -> list[str]:
+    """Labels without B- and I-."""
+    return [label.split("-", 1)[-1] for label in labels]
 
 
-def _quiet_fit(model: SoftmaxRegression, X: object, y: object) -> str:
-    """Fit; slow solvers are meant to hit the iteration limit here, so their warning becomes a word in the table."""
-    import warnings
+def show_examples(model: ChainCRF, types: list[str]) -> None:
+    """Addresses in colour, with the probability of every label, and the three best labellings of the last."""
+    print("\n" + render_legend(types, color=None))
+    for sample in SAMPLES:
+        tokens = sample.replace(",", " ,").split()
+        features = address_features(tokens)
+        labels = model.predict([features])[0]
+        marginals = model.predict_marginals([features])[0]
+        chances = [chances[label] for chances, label in zip(marginals, labels, strict=True)]
+        print(render_tagged(tokens, labels, chances, color=None, types=types))
+    print("\nThe three best labellings of the last, with their probabilities:")
+    import math
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    return model.status_.name.lower()
+    for labels, log_probability in model.predict_kbest([features], 3)[0]:
+        print(f"  {math.exp(log_probability):.3f}  {' '.join(labels)}")
+
+
+def show_features(model: ChainCRF) -> None:
+    """The largest weights, and why a word got its label."""
+    best = sorted(model.state_features_.items(), key=lambda item: -abs(item[1]))[:8]
+    print("\nLargest weights of attributes:")
+    print(format_table(["attribute", "label", "weight"], [[a, label, f"{w:+.2f}"] for (a, label), w in best]))
+    moves = sorted(model.transition_features_.items(), key=lambda item: -item[1])
+    rows = [[a, b, f"{w:+.2f}"] for (a, b), w in [*moves[:4], *moves[-3:]]]
+    print("\nLargest and smallest weights of transitions:")
+    print(format_table(["from", "to", "weight"], rows))
+    print("\nWhy the second word of the first example is what it is:")
+    tokens = SAMPLES[0].replace(",", " ,").split()
+    print(model.explain(address_features(tokens), position=1))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,12 @@ import scipy.sparse as sp
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import attributes as kernels
+from ..kernels.sparse import rows_times_matrix, transpose
 
 #: An attribute that has weights for at least so many labels gets a whole row of a table,
 COMMON_LABELS = 3
+#: Entries of that table up to which every thread may sum into one of its own.
+LARGE_TABLE = 1_000_000
 #: or for this share of the labels, if that is more: a row is then no slower than the weights one by one.
 COMMON_SHARE = 0.25
 
@@ -82,18 +85,19 @@ class ChainFeatures:
         self._table_shape = (len(slots), n)
         self._places = slot[self.attribute[: self.n_common]] * n + self.label[: self.n_common]
         self._full = self.n_common == len(slots) * n
-        self._label = self.label.astype(np.uint16)
+        self._rare_label = self.label[self.n_common :].astype(np.uint16)
         ones = bool((X.data == 1.0).all())
         rows = np.repeat(np.arange(self.n_positions), np.diff(X.indptr))
         here = common[X.indices]
         self._common = _csr(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
+        self._by_attribute = _transposed(self._common, len(slots)) if len(slots) * n > LARGE_TABLE else None
         begin = np.zeros(self.n_attributes, np.int64)
         where = np.flatnonzero(np.r_[True, np.diff(self.attribute) != 0]) if self.n_state else np.zeros(0, np.int64)
         begin[self.attribute[where]] = where
         rest = X.indices[~here]
         times = counts[rest]
         ends = np.cumsum(times)
-        features = np.repeat(begin[rest] - ends + times, times) + np.arange(int(times.sum()))
+        features = np.repeat(begin[rest] - ends + times - self.n_common, times) + np.arange(int(times.sum()))
         values = None if ones else np.repeat(X.data[~here], times)
         self._rare = _csr(features, np.repeat(rows[~here], times), values, self.n_positions)
 
@@ -120,13 +124,13 @@ class ChainFeatures:
         return self._adjoint(R, C, squared=True)
 
     def _adjoint(self, R: FloatArray, C: FloatArray, squared: bool) -> FloatArray:
-        pieces = len(self._ranges)
-        tables, G = np.zeros((pieces, *self._table_shape)), np.zeros((pieces, self.n_state))
-        tasks = [(self, R, squared, lo, hi, tables[c], G[c]) for c, (lo, hi) in enumerate(self._ranges)]
-        self.workers.run(_sums, tasks)
         out = np.empty(self.size)
-        G.sum(0, out=out[: self.n_state])
-        out[: self.n_common] = tables.sum(0).ravel()[self._places]
+        out[: self.n_common] = self._common_sums(R, squared).ravel()[self._places]
+        values, *where = self._rare
+        G = np.zeros((len(self._ranges), self.n_state - self.n_common))
+        rare = (values**2 if squared else values, *where, self._rare_label, R)
+        self.workers.run(kernels.rare_sums, [(*rare, lo, hi, G[c]) for c, (lo, hi) in enumerate(self._ranges)])
+        G.sum(0, out=out[self.n_common : self.n_state])
         _, transition, start, end = self.parts(out)
         transition[:] = C[self.transitions[:, 0], self.transitions[:, 1]]
         if self.starts:
@@ -134,6 +138,19 @@ class ChainFeatures:
         if self.ends:
             end[:] = R[self.offsets[1:] - 1].sum(0)
         return out
+
+    def _common_sums(self, R: FloatArray, squared: bool) -> FloatArray:
+        if self._by_attribute is not None:
+            (values, *where), ranges = self._by_attribute, Workers.balanced(self._by_attribute[2], 2.0 * R.size)
+            table = np.empty(self._table_shape)
+            matrix = (values**2 if squared else values, *where, R, np.zeros(self.n_labels))
+            self.workers.run(rows_times_matrix, [(*matrix, lo, hi, table) for lo, hi in ranges])
+            return table
+        values, *where = self._common
+        tables = np.zeros((len(self._ranges), *self._table_shape))
+        common = (values**2 if squared else values, *where, R)
+        self.workers.run(kernels.common_sums, [(*common, lo, hi, tables[c]) for c, (lo, hi) in enumerate(self._ranges)])
+        return np.asarray(tables.sum(0))
 
     def parts(self, theta: Any) -> tuple[Any, Any, Any, Any]:
         """Views of the weights of attributes, transitions, starts and ends."""
@@ -165,15 +182,16 @@ def _csr(indices: Any, rows: Any, values: FloatArray | None, n_rows: int) -> tup
 
 def _scores(map_: ChainFeatures, table: FloatArray, theta: FloatArray, lo: int, hi: int, U: FloatArray) -> None:
     kernels.common_scores(*map_._common, table, lo, hi, U)
-    kernels.rare_scores(*map_._rare, map_._label, theta, lo, hi, U)
+    kernels.rare_scores(*map_._rare, map_._rare_label, theta[map_.n_common : map_.n_state], lo, hi, U)
 
 
-def _sums(map_: ChainFeatures, R: FloatArray, squared: bool, lo: int, hi: int, table: FloatArray, G: FloatArray) -> None:
-    common, rare = map_._common, map_._rare
-    if squared:
-        common, rare = (common[0] ** 2, *common[1:]), (rare[0] ** 2, *rare[1:])
-    kernels.common_sums(*common, R, lo, hi, table)
-    kernels.rare_sums(*rare, map_._label, R, lo, hi, G)
+def _transposed(matrix: tuple[Any, Any, Any], n_columns: int) -> tuple[Any, Any, Any]:
+    """The same entries by column."""
+    values, indices, indptr = matrix
+    values = values if len(values) else np.ones(len(indices))
+    out = np.empty_like(values), np.empty_like(indices), np.zeros(n_columns + 1, np.uint64)
+    transpose(values, indices, indptr, *out)
+    return out
 
 
 def observed_pairs(

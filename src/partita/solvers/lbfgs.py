@@ -101,4 +101,4 @@ def _two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], 
     product = float(Y[0] @ q)
     for i in range(len(pairs)):
         product = add_and_dot(a[i] - rho[i] * product, S[i], q, Y[min(last, i + 1)])
-    return q
+    return np.asarray(q)
