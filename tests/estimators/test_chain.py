@@ -353,7 +353,8 @@ def test_rules_forbid_what_is_no_chunk():
     from partita.estimators.forbidden import forbidden_tables
 
     classes = np.array(sorted(["O", "B-X", "I-X", "B-Y", "I-Y"]))
-    table, starts = forbidden_tables("iob2", classes)
+    table, starts, ends = forbidden_tables("iob2", classes)
+    assert ends is None
     at = {label: k for k, label in enumerate(classes.tolist())}
     bad = {(a, b) for a in at for b in at if table[at[a], at[b]]}
     assert bad == {
@@ -361,7 +362,10 @@ def test_rules_forbid_what_is_no_chunk():
     }
     assert {label for label in at if starts[at[label]]} == {"I-X", "I-Y"}
     classes = np.array(sorted(["O", "B-X", "I-X", "E-X", "S-X"]))
-    table, starts = forbidden_tables("iobes", classes)
+    table, starts, ends = forbidden_tables("iobes", classes)
+    assert [label for label, last in zip(classes, ends, strict=True) if last] == [
+        c for c in classes if c[:2] in ("B-", "I-")
+    ]
     at = {label: k for k, label in enumerate(classes.tolist())}
     good = {(a, b) for a in at for b in at if not table[at[a], at[b]]}
     outside = itertools.product(("O", "E-X", "S-X"), ("O", "B-X", "S-X"))

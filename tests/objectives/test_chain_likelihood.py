@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from partita import minimize
 from partita.core.parallel import Workers
-from partita.features.chain import ChainFeatures, observed_pairs
+from partita.features.chain import ChainFeatures
+from partita.features.pairs import label_indicator, state_pairs
 from partita.objectives.chain import ChainLikelihood
 
 
@@ -23,7 +24,7 @@ def problem(seed=0, n=3, lengths=(1, 4, 3, 5), columns=6, unknown=0.0, ones=Fals
         X.data[:] = 1.0
     X = sp.csr_matrix(X)
     y = rng.integers(0, n, T)
-    attribute, label = observed_pairs(X, y, n)
+    attribute, label = state_pairs(X, label_indicator(y, n), False, 0.0)
     inner = np.setdiff1d(np.arange(T - 1), offsets[1:-1] - 1)
     transitions = np.unique(np.stack([y[:-1], y[1:]], 1)[inner], axis=0)
     features = ChainFeatures(X, offsets, n, attribute, label, transitions, workers=Workers(workers), starts=True, ends=True)
@@ -49,7 +50,7 @@ def enumerated(objective, theta):
         for labels in itertools.product(range(f.n_labels), repeat=int(hi - lo)):
             if objective.forbidden is not None and any(objective.forbidden[p] for p in itertools.pairwise(labels)):
                 continue
-            if objective.forbidden_starts is not None and objective.forbidden_starts[labels[0]]:
+            if objective.forbidden_starts[labels[0]] or objective.forbidden_ends[labels[-1]]:
                 continue
             score = start[labels[0]] + end[labels[-1]] + sum(A[p] for p in itertools.pairwise(labels))
             score += sum((X_ROWS[lo + t] @ W)[k] for t, k in enumerate(labels))
@@ -81,7 +82,10 @@ def test_value_gradient_and_products(unknown, rules, ones):
         starts = np.ones(3, bool)
         starts[y[first[:-1]]] = False
         starts[0] = False
-        options = {"forbidden": ~seen & (np.arange(3)[:, None] == 1), "forbidden_starts": starts}
+        ends = np.ones(3, bool)
+        ends[y[first[1:] - 1]] = False
+        ends[0] = False
+        options = {"forbidden": ~seen & (np.arange(3)[:, None] == 1), "forbidden_starts": starts, "forbidden_ends": ends}
     objective, X = problem(unknown=unknown, ones=ones, **options)
     X_ROWS = X.toarray()
     theta = np.random.default_rng(1).standard_normal(objective.size)
@@ -150,7 +154,7 @@ def _without_pair(forbidden):
     rng = np.random.default_rng(0)
     X = sp.csr_matrix(rng.random((6, 4)))
     y = np.array([0, 1, 0, 2, 1, 0])
-    pairs = observed_pairs(X, y, 3, all_labels=True)
+    pairs = state_pairs(X, label_indicator(y, 3), True, 0.0)
     features = ChainFeatures(X, np.array([0, 4, 6]), 3, *pairs, np.array([[0, 1], [1, 0]]), starts=True, ends=True)
     return ChainLikelihood(features, y, penalty=1.0, forbidden=forbidden), X
 

@@ -52,6 +52,8 @@ def chain_objective(
     weights: Any = None,
     forbidden: Any = None,
     forbidden_starts: Any = None,
+    forbidden_ends: Any = None,
+    linear: FloatArray | None = None,
     sets: Any = None,
 ) -> Any:
     """The objective that `ChainCRF` minimises, for use with `partita.minimize`.
@@ -67,13 +69,15 @@ def chain_objective(
         One weight per sequence.
     forbidden : array of bool of shape (n_labels, n_labels), optional
         Labels that may not follow each other.
-    forbidden_starts : array of bool of shape (n_labels,), optional
-        Labels that may not stand first.
+    forbidden_starts, forbidden_ends : arrays of bool of shape (n_labels,), optional
+        Labels that may not stand first, or last.
+    linear : array of shape (features.size,), optional
+        Coefficients of a linear term.
     sets : array of bool of shape (k, n_labels), optional
         Sets of labels, one of which is right.
     """
-    rules = {"forbidden": forbidden, "forbidden_starts": forbidden_starts}
-    likelihood = ChainLikelihood(features, y, sets=sets, weights=weights, penalty=l2, **rules)
+    rules = {"forbidden": forbidden, "forbidden_starts": forbidden_starts, "forbidden_ends": forbidden_ends}
+    likelihood = ChainLikelihood(features, y, sets=sets, weights=weights, penalty=l2, linear=linear, **rules)
     if l1 == 0.0:
         return likelihood
     if not hasattr(objectives, "L1"):
@@ -394,7 +398,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         )
 
     def _objective_of(
-        self, features: ChainFeatures, labels: Labels, weights: FloatArray, tables: Any, l2: Any, l1: float = 0.0
+        self,
+        features: ChainFeatures,
+        labels: Labels,
+        weights: FloatArray,
+        tables: Any,
+        l2: Any,
+        l1: float = 0.0,
+        linear: FloatArray | None = None,
     ) -> Any:
         return chain_objective(
             features,
@@ -404,7 +415,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             weights=weights,
             forbidden=tables[0],
             forbidden_starts=tables[1],
+            forbidden_ends=tables[2],
             sets=labels.sets,
+            linear=linear,
         )
 
     def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:
@@ -454,7 +467,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._cache: dict[str, Any] = {"layout": layout}
 
     def _store_run(self, solution: Solution, status: Status, tables: Any, seen: int) -> None:
-        self.forbidden_transitions_, self.forbidden_starts_ = tables
+        self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = tables
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, status
         self.n_seen_ = seen
         self.fixed_classes_ = False

@@ -91,7 +91,7 @@ class _Tagging:
         self.potentials: Any = None
         self.chain: Any = None
         if self.full.any():
-            tables = (model.forbidden_transitions_, model.forbidden_starts_)
+            tables = (model.forbidden_transitions_, model.forbidden_starts_, model.forbidden_ends_)
             self.chain = Chain(layout.n_labels, data.lengths[self.full], model.n_jobs)
             self.potentials = potentials(
                 layout, model.parameters_, data, tables, Workers(model.n_jobs), model._state_weights

@@ -78,8 +78,8 @@ class ChainStreamingMixin:
         if old is not None:
             mean = old.align(self.parameters_, batch)
             precision = old.align(self.precision_.astype(np.float64), batch, fill=float(self.l2))
-        objective = self._objective_of(features, labels, weights, tables, precision)
-        objective.observed = objective.observed + precision * mean  # the distance to `mean`, up to a constant
+        # The squared distance to `mean`, up to a constant, is a penalty and a linear term.
+        objective = self._objective_of(features, labels, weights, tables, precision, linear=-precision * mean)
         solution = self._minimize(objective, mean, [])
         self._warn(solution, solution.status, early=False)
         values, firm = np.array(solution.parameters), solution.point.diagonal

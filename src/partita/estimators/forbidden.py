@@ -1,4 +1,4 @@
-"""Labels that may not follow each other, or not stand first."""
+"""Labels that may not follow each other, or not stand first or last."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def check_forbidden(forbidden: Any) -> None:
         raise ValueError(f"forbidden must be pairs of labels or one of 'iob2', 'iobes'; got {bad[0]!r}")
 
 
-def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any]:
-    """Which labels may not follow which, (n, n), and which may not stand first, (n,); None where there are none such."""
+def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any, Any]:
+    """Which labels may not follow which, (n, n), not stand first, and not last, (n,); None where there are none such."""
     check_forbidden(forbidden)
     if forbidden is None:
-        return None, None
+        return None, None, None
     labels = classes.tolist()
     if isinstance(forbidden, str):
         return _rule(forbidden, labels)
@@ -47,10 +47,10 @@ def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any]:
             warnings.warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data", stacklevel=4)
         else:
             table[codes[first], codes[second]] = True
-    return (table if table.any() else None), None
+    return (table if table.any() else None), None, None
 
 
-def _rule(name: str, labels: list[Any]) -> tuple[Any, Any]:
+def _rule(name: str, labels: list[Any]) -> tuple[Any, Any, Any]:
     if not all(isinstance(label, str) for label in labels):
         raise ValueError(f"forbidden={name!r} needs labels that are strings such as 'B-PER'; got {labels[0]!r}")
     inside, leaves_open = RULES[name]
@@ -62,20 +62,23 @@ def _rule(name: str, labels: list[Any]) -> tuple[Any, Any]:
     table = goes_on & ~fits
     if leaves_open:
         table |= opens[:, None] & ~goes_on
-    return table, goes_on
+    return table, goes_on, opens if leaves_open else None
 
 
-def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any) -> None:
+def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, ends: Any) -> None:
     """Raise a ValueError that names the first place where the labels break a rule."""
-    if table is None and starts is None:
+    if table is None and starts is None and ends is None:
         return
     y, names = labels.codes, labels.classes.tolist()
     full = np.unique(offsets)  # without empty sequences
     first = full[:-1]
-    if starts is not None:
-        bad = first[(y[first] >= 0) & starts[y[first]]]
-        if len(bad):
-            raise ValueError(f"forbidden: {names[y[bad[0]]]!r} stands first, at {position_of(int(bad[0]), offsets)} of y")
+    for rule, places, where in ((starts, first, "first"), (ends, full[1:] - 1, "last")):
+        if rule is not None:
+            bad = places[(y[places] >= 0) & rule[y[places]]]
+            if len(bad):
+                raise ValueError(
+                    f"forbidden: {names[y[bad[0]]]!r} stands {where}, at {position_of(int(bad[0]), offsets)} of y"
+                )
     if table is not None:
         inner = np.ones(len(y), bool)
         inner[first] = False
@@ -89,20 +92,20 @@ def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any) -
         n = len(names)
         unary = mask_scores(np.zeros((len(y), n)), labels)
         pairwise = np.zeros((n, n))
-        forbid(unary, pairwise, full, table, starts)
+        forbid(unary, pairwise, full, table, starts, ends)
         try:
             Chain(n, np.diff(full)).argmax((unary, pairwise))
         except ValueError as error:
             raise ValueError(f"the sets of labels in y leave no labelling without a forbidden pair: {error}") from None
 
 
-def forbid(unary: Any, pairwise: Any, offsets: IntArray, table: Any, starts: Any) -> None:
+def forbid(unary: Any, pairwise: Any, offsets: IntArray, table: Any, starts: Any, ends: Any) -> None:
     """Set what is forbidden to -inf, in place. No sequence is empty."""
     if table is not None:
         pairwise[table] = -np.inf
-    if starts is not None:
-        rows = offsets[:-1]
-        unary[rows] = np.where(starts, -np.inf, unary[rows])
+    for rule, rows in ((starts, offsets[:-1]), (ends, offsets[1:] - 1)):
+        if rule is not None:
+            unary[rows] = np.where(rule, -np.inf, unary[rows])
 
 
 def mask_scores(unary: Any, labels: Labels) -> Any:

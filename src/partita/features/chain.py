@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
@@ -192,24 +191,3 @@ def _transposed(matrix: tuple[Any, Any, Any], n_columns: int) -> tuple[Any, Any,
     out = np.empty_like(values), np.empty_like(indices), np.zeros(n_columns + 1, np.uint64)
     transpose(values, indices, indptr, *out)
     return out
-
-
-def observed_pairs(
-    X: Any, y: IntArray, n_labels: int, all_labels: bool = False, min_frequency: float = 0.0
-) -> tuple[IntArray, IntArray]:
-    """The pairs (attribute, label) that occur together, or all pairs of an attribute of X with a label.
-
-    Pairs of which the values in X sum to less than `min_frequency` are left out. Positions with y < 0 count for no label.
-    """
-    if all_labels and min_frequency <= 0.0:
-        used = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
-        return np.repeat(used, n_labels), np.tile(np.arange(n_labels), len(used))
-    known = np.flatnonzero(y >= 0)
-    indicator = sp.csr_matrix((np.ones(len(known)), (y[known], known)), shape=(n_labels, len(y)))
-    seen = (indicator @ sp.csr_matrix((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)).tocsc()
-    seen.sort_indices()
-    attribute, label = np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr)), seen.indices.astype(np.int64)
-    if min_frequency > 0.0:
-        kept = np.asarray((indicator @ X)[label, attribute]).ravel() >= min_frequency
-        attribute, label = attribute[kept], label[kept]
-    return attribute, label

@@ -45,8 +45,10 @@ class ChainLikelihood:
         The l2 of each parameter.
     forbidden : bool array of shape (n_labels, n_labels), optional
         Transitions that are impossible.
-    forbidden_starts : bool array of shape (n_labels,), optional
-        Labels that cannot stand first.
+    linear : array of shape (size,), optional
+        Coefficients of a linear term that is added to F.
+    forbidden_starts, forbidden_ends : bool arrays of shape (n_labels,), optional
+        Labels that cannot stand first, or last.
     """
 
     costly_rays = True
@@ -59,8 +61,10 @@ class ChainLikelihood:
         sets: Any = None,
         weights: Any = None,
         penalty: float | FloatArray = 0.0,
+        linear: FloatArray | None = None,
         forbidden: Any = None,
         forbidden_starts: Any = None,
+        forbidden_ends: Any = None,
         workers: Workers | None = None,
     ) -> None:
         n = features.n_labels
@@ -78,12 +82,13 @@ class ChainLikelihood:
         if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
             raise ValueError("penalty must be finite and non-negative")
         self.forbidden = None if forbidden is None else np.asarray(forbidden, dtype=bool)
-        self.forbidden_starts = None if forbidden_starts is None else np.asarray(forbidden_starts, dtype=bool)
+        self.forbidden_starts = np.asarray(np.zeros(n) if forbidden_starts is None else forbidden_starts, dtype=bool)
+        self.forbidden_ends = np.asarray(np.zeros(n) if forbidden_ends is None else forbidden_ends, dtype=bool)
         self.partial = self._partial()
         self.has_gap = self.partial is None and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
         self.buffers = Buffers((features.n_positions, n))
-        self.observed = self._statistics()
+        self.observed = self._statistics() - (0.0 if linear is None else linear)
         self._check_possible()
 
     def _partial(self) -> _Partial | None:
@@ -119,7 +124,8 @@ class ChainLikelihood:
 
     def _check_possible(self) -> None:
         """Every chain needs a labelling that is allowed; a known one must be."""
-        if self.forbidden is None and self.forbidden_starts is None and not (~self.sets.any(1)).any():
+        ruled = self.forbidden is not None or self.forbidden_starts.any() or self.forbidden_ends.any()
+        if not ruled and self.sets.any(1).all():
             return
         f, y = self.features, self.y
         bad = np.zeros(f.n_positions, bool)
@@ -129,18 +135,18 @@ class ChainLikelihood:
             pair[f.offsets[:-1]] = False
             where = np.flatnonzero(pair)
             bad[where] = self.forbidden[y[where - 1], y[where]]
-        if self.forbidden_starts is not None:
-            first = f.offsets[:-1][y[f.offsets[:-1]] >= 0]
-            bad[first] |= self.forbidden_starts[y[first]]
+        for ends, places in ((self.forbidden_starts, f.offsets[:-1]), (self.forbidden_ends, f.offsets[1:] - 1)):
+            known = places[y[places] >= 0]
+            bad[known] |= ends[y[known]]
         if bad.any():
             t = int(bad.argmax())
             s = int(np.searchsorted(f.offsets, t, side="right")) - 1
-            raise ValueError(f"y has a forbidden transition or start at position {t - f.offsets[s]} of sequence {s}")
+            raise ValueError(f"y has a forbidden transition, start or end at position {t - f.offsets[s]} of sequence {s}")
         if self.partial is not None:
-            known = self.at(np.zeros(self.size)).known
-            assert known is not None
-            if not np.isfinite(known.log_z).all():
-                s = self.partial.chains[int(np.argmin(np.isfinite(known.log_z)))]
+            sums = self.at(np.zeros(self.size)).known
+            assert sums is not None
+            if not np.isfinite(sums.log_z).all():
+                s = self.partial.chains[int(np.argmin(np.isfinite(sums.log_z)))]
                 raise ValueError(f"what is known of the labels of sequence {s} leaves only forbidden labellings")
 
     @property
@@ -164,8 +170,10 @@ class ChainLikelihood:
         U, A = self.features.forward(point.parameters, self.buffers.lend(point))
         if self.forbidden is not None:
             A[self.forbidden] = -np.inf
-        if self.forbidden_starts is not None:
-            U[np.ix_(self.features.offsets[:-1], self.forbidden_starts)] = -np.inf
+        for label in np.flatnonzero(self.forbidden_starts):
+            U[self.features.offsets[:-1], label] = -np.inf
+        for label in np.flatnonzero(self.forbidden_ends):
+            U[self.features.offsets[1:] - 1, label] = -np.inf
         return point.evaluated(U, A)
 
 
