@@ -20,6 +20,7 @@ from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
 from ..features.chain_layout import ChainLayout
 from ..features.pairs import label_indicator, label_pairs, state_pairs
+from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
@@ -31,6 +32,7 @@ from .persistence import SavedModel
 from .sequences import Labels, SequenceData, counting, labels_of, read_sequences
 from .softmax import FAR, FAR_STALLED
 from .streaming import solver_seed
+from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
 
 FEATURES = ("observed", "all")
 #: Options of sklearn-crfsuite that steer its optimisers or its files, and have nothing to do here.
@@ -89,11 +91,26 @@ def _packed(names: list[str] | None) -> tuple[Any, Any]:
     return (None, None) if names is None else pack_strings(names)
 
 
+def _bounded(objective: Any, lower: FloatArray, upper: FloatArray, group: Any) -> Any:
+    """The objective within bounds on its weights; itself if there are none."""
+    if not np.isfinite(lower).any() and not np.isfinite(upper).any():
+        return objective
+    low, high = np.full(objective.size, -np.inf), np.full(objective.size, np.inf)
+    places = np.arange(len(lower))[group] if isinstance(group, slice) else group
+    np.maximum.at(low, places, lower)
+    np.minimum.at(high, places, upper)
+    if (low > high).any():
+        raise ValueError("constraints: the bounds of weights that are tied leave no room")
+    return objectives.Constrained(objective, objectives.FeasibleSet(low, high))
+
+
 class _Holdout:
     """A solver callback: keeps the parameters with the highest log-likelihood of held-out sequences."""
 
-    def __init__(self, model: ChainCRF, data: SequenceData, labels: Labels, layout: ChainLayout, tables: Any) -> None:
-        self.data, self.labels, self.layout, self.tables = data, labels, layout, tables
+    def __init__(
+        self, model: ChainCRF, data: SequenceData, labels: Labels, layout: ChainLayout, group: Any, tables: Any
+    ) -> None:
+        self.data, self.labels, self.layout, self.group, self.tables = data, labels, layout, group, tables
         self.patience, self.workers = model.patience, Workers(model.n_jobs)
         lengths = data.lengths[data.lengths > 0]
         if not len(lengths):
@@ -104,7 +121,7 @@ class _Holdout:
         self.stopped = False
 
     def __call__(self, progress: Progress) -> bool:
-        scores = potentials(self.layout, progress.parameters, self.data, self.tables, self.workers)
+        scores = potentials(self.layout, progress.parameters[self.group], self.data, self.tables, self.workers)
         value = float(log_probabilities(self.chain, scores, self.labels).sum()) / len(scores[0])
         if not self.scores or value > max(self.scores):
             self.best = progress.parameters.copy()
@@ -136,8 +153,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         Pairs that come less often have no weight: the sum of the attribute's values, as in CRFsuite.
     hashing : int or None
         Number of columns to hash attributes into. The model then keeps no names.
-    constraints : None
-        Constraints on weights are not supported yet.
+    constraints : list of WeightBounds and WeightTies, optional
+        Bounds on weights, and weights that are equal; see `partita.constraints`. Every iterate satisfies them.
     forbidden : list of pairs of labels, "iob2", "iobes" or None
         Pairs (first, second) that may never follow each other, in training and prediction. The rules forbid what is no
         chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another). Pairs with
@@ -337,25 +354,36 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             tables = forbidden_tables(self.forbidden, labels.classes)
         features = self._features(data, labels)
         layout = ChainLayout.of(features, labels.classes, data.attributes)
-        objective = self._objective_of(features, labels, weights, tables, float(self.l2), self.l1)
+        constraints = check_weight_constraints(self.constraints)
+        group: Any = weight_groups(constraints, layout)
+        l2: Any = float(self.l2)
+        tied: Any = features
+        if group is None:
+            group = slice(None)
+        else:
+            tied = TiedFeatures(features, group)
+            l2 = l2 * np.bincount(group)
+        objective = self._objective_of(tied, labels, weights, tables, l2, self.l1)
         start = None
         if self.warm_start and hasattr(self, "parameters_"):
-            start = self._layout.align(self.parameters_, layout)
+            start = np.zeros(objective.size)
+            start[group] = self._layout.align(self.parameters_, layout)
         holdout = None
         if X_dev is not None:
             vectorizer = vectorizer_of(*_packed(layout.names), self.hashing)
             dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
-            holdout = _Holdout(self, dev, labels_of(dev, y_dev, layout.classes), layout, tables)
-        solution = self._minimize(objective, start, [] if holdout is None else [holdout])
-        point, status = solution.point, solution.status
+            holdout = _Holdout(self, dev, labels_of(dev, y_dev, layout.classes), layout, group, tables)
+        problem = _bounded(objective, *weight_bounds(constraints, layout), group)
+        solution = self._minimize(problem, start, [] if holdout is None else [holdout])
+        point, status = solution.point if problem is objective else solution.point.inner, solution.status
         if holdout is not None and holdout.best is not None:
             point = objective.at(holdout.best)
             status = Status.STALLED if holdout.stopped else status
         self._warn(solution, status, early=holdout is not None)
-        self._store_point(layout, point, trim=not isinstance(X, SequenceData))
+        self._store_point(layout, point, group, trim=not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
-        if objective.size <= ERROR_LIMIT and self.l1 == 0.0:
+        if objective.size <= ERROR_LIMIT and self.l1 == 0.0 and not constraints:
             self._objective = objective
         return self
 
@@ -370,8 +398,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         check_real("min_frequency", self.min_frequency, minimum=0.0)
         if self.hashing is not None:
             check_count("hashing", self.hashing, minimum=1)
-        if self.constraints:
-            raise ValueError("constraints on the weights of a chain are not supported yet; leave constraints=None")
+        if check_weight_constraints(self.constraints) and self.l1 > 0.0:
+            raise ValueError("l1 and constraints cannot be combined yet")
         check_forbidden(self.forbidden)
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
@@ -442,15 +470,15 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if short:
             warnings.warn(f"ChainCRF {status}", ConvergenceWarning, stacklevel=4)
 
-    def _store_point(self, layout: ChainLayout, point: Any, trim: bool) -> None:
-        values = np.array(point.parameters)
+    def _store_point(self, layout: ChainLayout, point: Any, group: Any, trim: bool) -> None:
+        values = np.array(point.parameters[group])
         precision = None
         if self.l1 > 0.0:
             keep = values != 0.0
             keep[sum(layout.sizes[:2]) :] = True
             layout, values = layout.restrict(keep), values[keep]
         else:
-            precision = point.diagonal
+            precision = point.diagonal[group]
         self._store_layout(layout.trim() if trim else layout, values, precision)
 
     def _store_layout(self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None) -> None:

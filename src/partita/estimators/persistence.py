@@ -15,6 +15,7 @@ from ..core.results import Status, Trace
 from ..io import read_model, write_model
 from ..objectives import constraints
 from ..solvers.auto import SOLVERS
+from .weight_constraints import WeightBounds, WeightTies
 
 _ESTIMATORS: dict[str, type[SavedModel]] = {}
 _SOLVER_CLASSES = {cls.__name__: cls for cls in SOLVERS.values()}
@@ -22,7 +23,7 @@ _CONSTRAINT_CLASSES = {
     cls.__name__: cls
     for cls in (
         *(constraints.Box, constraints.Linear, constraints.Ties, constraints.Monotone),
-        *(constraints.Simplex, constraints.Ball),
+        *(constraints.Simplex, constraints.Ball, WeightBounds, WeightTies),
     )
 }
 T = TypeVar("T", bound="SavedModel")
@@ -110,7 +111,9 @@ def _plain(name: str, value: Any) -> Any:
 def _is_table(value: Any) -> bool:
     """Whether a list holds plain values, or rows of one length of them."""
     try:
-        return bool(np.asarray(value).dtype.kind in "biufUS")
+        table = np.asarray(value)
+        mixed = table.dtype.kind in "US" and not all(isinstance(item, str) for item in np.asarray(value, object).ravel())
+        return bool(table.dtype.kind in "biufUS") and not mixed
     except ValueError:
         return False
 

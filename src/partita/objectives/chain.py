@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..bounds.products import ProductModel
 from ..core.buffers import Buffers, Owner
 from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_weights
+from ..core.validation import check_choice, check_weights
 from ..features.chain import ChainFeatures
 from ..kernels.chain import inner, moved
 from ..structures.chain_sums import ChainSums
@@ -244,6 +245,11 @@ class ChainPoint:
             return features.adjoint(*self.sums.product(*image, buffers.lend(owner))) + penalty * v
 
         return product
+
+    def model(self, kind: str) -> ProductModel:
+        """The Hessian as a quadratic that is known by its products."""
+        check_choice("kind", kind, ("hessian",))
+        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
         """v -> v over a power of the diagonal of the Hessian."""

@@ -68,9 +68,8 @@ class Constrained(OnLikelihood):
             raise ValueError(f"the set has {feasible.size} parameters, the likelihood {likelihood.size}")
         super().__init__(likelihood)
         self.feasible = feasible
-        self.capabilities = frozenset(
-            {Capability.SMOOTH, Capability.CONSTRAINED_STEP, Capability.QUADRATIC_BOUND, Capability.SUBSPACE}
-        )
+        bounds = {Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *bounds})
         self.demands = frozenset({Capability.CONSTRAINED_STEP})
 
     @property
