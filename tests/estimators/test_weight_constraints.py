@@ -76,7 +76,9 @@ def test_both_together_with_held_out_data_and_saving(tmp_path):
     model = ChainCRF(constraints=constraints, tol=1e-8).fit(X[:30], y[:30], X_dev=X[30:], y_dev=y[30:])
     assert model.transition_features_["L1", "L2"] == model.transition_features_["L0", "L1"] <= 0.1
     model.save(tmp_path / "model")
-    assert ChainCRF.load(tmp_path / "model").predict(X) == model.predict(X)
+    loaded = ChainCRF.load(tmp_path / "model")
+    assert loaded.predict(X) == model.predict(X)
+    assert loaded.constraints == constraints
 
 
 @pytest.mark.parametrize(
