@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..bounds.chain import DenseChains, LineBound
+from ..bounds.partition import PartitionBound
 from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
 from ..structures.chain_sums import ChainSums
+from .chain_bounds import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
 
 Pair = tuple[FloatArray, FloatArray]
 
@@ -43,6 +46,7 @@ class ChainLikelihood:
         self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
         self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.capabilities |= bound_capabilities(features)
         self.observed = self._statistics(y)
 
     def _statistics(self, y: IntArray) -> FloatArray:
@@ -62,6 +66,11 @@ class ChainLikelihood:
     def dense_cost(self) -> float:
         return float(self.size)
 
+    @cached_property
+    def dense(self) -> DenseChains:
+        """The features written out, for bounds as matrices."""
+        return dense_chains(self.features)
+
     @property
     def strong_cost(self) -> float:
         return np.inf
@@ -76,6 +85,8 @@ class ChainLikelihood:
 
 
 class ChainPoint:
+    came_by: FloatArray | None = None
+
     def __init__(self, objective: ChainLikelihood, theta: FloatArray, scores: Pair) -> None:
         self.objective, self.parameters, self.scores = objective, theta, scores
         o = objective
@@ -92,6 +103,14 @@ class ChainPoint:
         penalty = self.objective.penalty
         return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
+    def model(self, kind: str) -> PartitionBound:
+        """The quadratic above the objective of `kind`, see `partita.bounds.chain`."""
+        return quadratic_bound(self, kind)
+
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> ChainSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return ChainSubspace(self, directions, momentum)
+
     def along(self, direction: FloatArray) -> ChainRay:
         return ChainRay(self, direction, self.objective.features.forward(direction))
 
@@ -104,7 +123,7 @@ class ChainPoint:
         return product
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
-        scaling = self._diagonal ** -POWER
+        scaling = self._diagonal**-POWER
         return lambda v: scaling * v
 
     @cached_property
@@ -125,3 +144,7 @@ class ChainRay:
         point = ChainPoint(o.objective, o.parameters + step * self.direction, (U + step * dU, A + step * dA))
         slope = float(np.vdot(point.sums.P, dU)) + float(np.vdot(point.sums.C, dA)) - self._observed
         return point, slope + float((o.objective.penalty * point.parameters) @ self.direction)
+
+    def bound(self) -> LineBound:
+        """A quadratic above the objective on this half-line."""
+        return line_bound(self.origin, self.direction, self.image)

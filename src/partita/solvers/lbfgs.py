@@ -42,7 +42,7 @@ class LBFGS:
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         pairs = state["pairs"]
-        direction = -_two_loop(pairs, point.gradient)
+        direction = -two_loop(pairs, point.gradient)
         first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
         found = line_search(point, point.along(direction), first)
         if found is None and pairs:
@@ -52,24 +52,31 @@ class LBFGS:
         if found is None:
             return None
         following = found[0]
-        s = following.parameters - point.parameters
-        y = following.gradient - point.gradient
-        sy, yy = float(s @ y), float(y @ y)
-        if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
-            pairs.append((s, y, 1.0 / sy))
+        remember(pairs, point, following)
         return following
 
 
-def _two_loop(pairs: Any, gradient: FloatArray) -> FloatArray:
+def remember(pairs: Any, point: Point, following: Point) -> None:
+    """Add the change of parameters and gradient from one point to the next, unless it is lost to rounding."""
+    s = following.parameters - point.parameters
+    y = following.gradient - point.gradient
+    sy, yy = float(s @ y), float(y @ y)
+    if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
+        pairs.append((s, y, 1.0 / sy))
+
+
+def two_loop(pairs: Any, gradient: FloatArray, precondition: Any = None) -> FloatArray:
+    """The inverse Hessian that the pairs suggest, times the gradient; without pairs it is a multiple of `precondition`."""
     q = gradient.copy()
     coefficients = []
     for s, y, rho in reversed(pairs):
         a = rho * float(s @ q)
         q -= a * y
         coefficients.append(a)
+    q = q if precondition is None else precondition(q)
     if pairs:
         s, y, rho = pairs[-1]
-        q *= 1.0 / (rho * float(y @ y))
+        q *= 1.0 / (rho * float(y @ (y if precondition is None else precondition(y))))
     for (s, y, rho), a in zip(pairs, reversed(coefficients), strict=True):
         q += (a - rho * float(y @ q)) * s
     return q

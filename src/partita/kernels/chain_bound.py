@@ -1,0 +1,182 @@
+"""Upper bounds of log Z of chains along a line, for any scores, -inf included."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ._jit import sum_kernel
+from ._math import exp
+
+#: Sums of terms of at most 1 from which nothing that underflowed can matter.
+SAFE = 1e-100
+#: Share of the squared distance that a variance is never below: what may have been lost to underflow.
+LOST = 1e-200
+
+
+@sum_kernel
+def one_sided(b, s):
+    """The least K with log E exp(t x) <= K t^2 / 2 for all t >= 0 and all x <= b with mean 0 and variance at most s.
+
+    Of these, the x with two values, b and -s/b, has the largest E exp(t x) (Bennett, 1962). If s >= b^2 its upper value is
+    the likelier one, tilting by t >= 0 only lowers its variance, and K = s. Else K is Kearns and Saul's (1998).
+    """
+    B = b * b
+    if not s < B:
+        return s
+    s = max(s, LOST * B)
+    r = math.log(B / s)
+    if r < 1e-2:
+        mean = s * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r / 24.0)))
+    else:
+        mean = (B - s) / r
+    return 0.5 * (1.0 + s / B) * mean
+
+
+@sum_kernel
+def _columns(A, dA, top, M, barrier):
+    """M[u, v] = exp(A[u, v] - top[v]) with top[v] the largest entry of column v; barrier is dA, or -inf where A is."""
+    n = len(A)
+    for v in range(n):
+        top[v] = -np.inf
+        for u in range(n):
+            top[v] = max(top[v], A[u, v])
+        for u in range(n):
+            live = A[u, v] > -np.inf
+            M[u, v] = exp(A[u, v] - top[v]) if live else 0.0
+            barrier[u, v] = dA[u, v] if live else -np.inf
+
+
+@sum_kernel
+def line_bounds(U, A, dU, dA, offsets, lo, hi, curvature, variance, above):
+    """Along (dU, dA) from scores (U, A), for each of the chains lo..hi (those with log Z = -inf get zeros):
+
+    - curvature: K with log Z(t) <= log Z(0) + t slope + K t^2 / 2 for all t >= 0;
+    - variance: the second derivative at 0, which is the variance of the score (dU, dA) of a labelling;
+    - above: how far the largest score of a labelling is above the mean.
+
+    F[v] is the mean score up to a position whose label is v, V[v] the variance, X[v] the largest score; F and X are kept
+    up to a common constant.
+    """
+    n = U.shape[1]
+    M, W, barrier = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    top, log_a, log_z, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    F, V, X = np.empty(n), np.empty(n), np.empty(n)
+    z, f, v2, inner, x_max, score_max = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    _columns(A, dA, top, M, barrier)
+    for s in range(lo, hi):
+        start, stop = offsets[s], offsets[s + 1]
+        K = 0.0
+        for v in range(n):
+            log_a[v] = U[start, v]
+            F[v] = dU[start, v]
+            X[v] = dU[start, v]
+            V[v] = 0.0
+        for t in range(start + 1, stop + 1):
+            # rescale the row of t - 1
+            largest, shift, live = -np.inf, 0.0, 0
+            for u in range(n):
+                largest = max(largest, log_a[u])
+            if not largest > -np.inf:
+                break
+            for u in range(n):
+                log_a[u] -= largest
+                e[u] = exp(log_a[u])
+                if log_a[u] > -np.inf:
+                    shift += F[u]
+                    live += 1
+            shift /= live
+            for u in range(n):
+                F[u] -= shift
+                X[u] -= shift
+            if t == stop:
+                break
+            # sums over the label u of t - 1, for each label v of t
+            for v in range(n):
+                z[v] = 0.0
+                f[v] = 0.0
+                v2[v] = 0.0
+                inner[v] = 0.0
+                x_max[v] = -np.inf
+                score_max[v] = -np.inf
+            for u in range(n):
+                if log_a[u] > -np.inf:
+                    e_u, row, jump = e[u], W[u], M[u]
+                    for v in range(n):
+                        row[v] = e_u * jump[v]
+                        z[v] += row[v]
+            for v in range(n):
+                if not z[v] > SAFE and top[v] > -np.inf:
+                    best = -np.inf
+                    for u in range(n):
+                        best = max(best, log_a[u] + A[u, v])
+                    z[v] = 0.0
+                    if best > -np.inf:
+                        total = 0.0
+                        for u in range(n):
+                            x = log_a[u] + A[u, v]
+                            W[u, v] = exp(x - best) if x > -np.inf else 0.0
+                            total += W[u, v]
+                        z[v] = total
+                        log_z[v] = best + math.log(total)
+                    else:
+                        log_z[v] = -np.inf
+                else:
+                    log_z[v] = top[v] + math.log(z[v]) if z[v] > 0.0 else -np.inf
+            for u in range(n):
+                if log_a[u] > -np.inf:
+                    F_u, X_u, row, jump, wall = F[u], X[u], W[u], dA[u], barrier[u]
+                    for v in range(n):
+                        f[v] += row[v] * (F_u + jump[v])
+                    for v in range(n):
+                        x = F_u + wall[v]
+                        x_max[v] = x if x > x_max[v] else x_max[v]
+                    for v in range(n):
+                        x = X_u + wall[v]
+                        score_max[v] = x if x > score_max[v] else score_max[v]
+            for v in range(n):
+                f[v] = f[v] / z[v] if z[v] > 0.0 else 0.0
+            for u in range(n):
+                if log_a[u] > -np.inf:
+                    F_u, V_u, row, jump = F[u], V[u], W[u], dA[u]
+                    for v in range(n):
+                        distance = F_u + jump[v] - f[v]
+                        v2[v] += row[v] * (distance * distance)
+                    for v in range(n):
+                        inner[v] += row[v] * V_u
+            worst = 0.0
+            for v in range(n):
+                if log_z[v] > -np.inf and U[t, v] > -np.inf:
+                    v2[v] /= z[v]
+                    worst = max(worst, one_sided(x_max[v] - f[v], v2[v]))
+                    v2[v] += inner[v] / z[v]
+            K += worst
+            for v in range(n):
+                log_a[v] = log_z[v] + U[t, v]
+                F[v] = f[v] + dU[t, v]
+                X[v] = score_max[v] + dU[t, v]
+                V[v] = v2[v]
+        total, mean, spread, rest = 0.0, 0.0, 0.0, 0.0
+        furthest, highest = -np.inf, -np.inf
+        for v in range(n):
+            if log_a[v] > -np.inf:
+                total += e[v]
+                mean += e[v] * F[v]
+                furthest = max(furthest, F[v])
+                highest = max(highest, X[v])
+        if not total > 0.0:
+            curvature[s] = 0.0
+            variance[s] = 0.0
+            above[s] = 0.0
+            continue
+        mean /= total
+        for v in range(n):
+            if log_a[v] > -np.inf:
+                spread += e[v] * (F[v] - mean) ** 2
+                rest += e[v] * V[v]
+        spread /= total
+        K += one_sided(furthest - mean, spread)
+        variance[s] = spread + rest / total
+        above[s] = highest - mean
+        curvature[s] = min(K, one_sided(above[s], variance[s]))
