@@ -63,7 +63,7 @@ class LineBound:
 
     def curvature(self, radius: float = np.inf) -> float:
         """K(radius)."""
-        x = np.minimum(radius * self.above, FAR)
+        x = np.minimum(radius * np.maximum(self.above, 1e-300), FAR)
         small = x < 1e-3
         safe = np.where(small, 1.0, x)
         growth = np.where(small, 1.0 + x / 3.0 + x * x / 12.0, 2.0 * (np.expm1(safe) - safe) / safe**2)
@@ -235,6 +235,8 @@ def _label_roots(logits: FloatArray, bound: str) -> FloatArray:
 def _above_all(roots: FloatArray) -> FloatArray:
     """Rows of one matrix per chain that is above A(v) for every v, by positive parts within the span of all rows."""
     c, m, k, d = roots.shape
+    if k == 0:
+        return roots
     R = roots.reshape(c, m * k, d)
     values, vectors = np.linalg.eigh(R @ R.transpose(0, 2, 1))
     scale = np.sqrt(np.maximum(values, 0.0))
