@@ -25,9 +25,9 @@ def listed(U, A):
     return U[np.arange(len(U)), Y].sum(1) + A[Y[:, :-1], Y[:, 1:]].sum(1)
 
 
-def curvatures(U, A, dU, dA, offsets=None):
+def curvatures(U, A, dU, dA, offsets=None, radius=np.inf):
     offsets = np.array([0, len(U)]) if offsets is None else offsets
-    return line_curvatures((U, A), (dU, dA), offsets, [(0, len(offsets) - 1)], Workers(1))
+    return line_curvatures((U, A), (dU, dA), offsets, radius, [(0, len(offsets) - 1)], Workers(1))
 
 
 @st.composite
@@ -62,9 +62,10 @@ def test_line_bound_by_enumeration(case):
     U, A, dU, dA, rng = case
     scores, direction = listed(U, A), listed(dU, dA)
     live = scores > -np.inf
-    K, H, above = curvatures(U, A, dU, dA)
+    radius = 10.0 ** rng.uniform(-3.0, 3.0)
+    K, nearby, H, above = curvatures(U, A, dU, dA, radius=radius)
     if not live.any():
-        assert K[0] == H[0] == above[0] == 0.0
+        assert K[0] == nearby[0] == H[0] == above[0] == 0.0
         return
     steps = 10.0 ** rng.uniform(-3.0, 3.0, 100)
     scores, direction = scores[live], direction[live]
@@ -73,7 +74,7 @@ def test_line_bound_by_enumeration(case):
     np.testing.assert_allclose(H[0], variance, rtol=1e-8, atol=1e-28 * size**2)
     np.testing.assert_allclose(above[0], direction.max() - mean, rtol=1e-9, atol=1e-12 * size)
     assert np.all(value <= 0.5 * K[0] * steps**2 * (1.0 + 1e-9) + noise)
-    bound = LineBound(mean, 0.0, np.ones(1), K, H, above)
+    bound = LineBound(mean, 0.0, np.ones(1), radius, K, nearby, H, above)
     within = np.array([bound.curvature(step) for step in steps])
     assert np.all(value <= 0.5 * within * steps**2 * (1.0 + 1e-9) + noise)
     assert np.all(np.diff(within[np.argsort(steps)]) >= -1e-12 * K[0])
@@ -107,7 +108,8 @@ def test_one_sided_curvature_is_the_best_that_range_and_variance_allow(rng):
         ratio = g / (0.5 * t * t)
         reliable = ratio[t * b > 1e-3]
         assert reliable.max() <= K * (1.0 + 1e-6)
-        assert K <= (s if s >= b * b else reliable.max()) * (1.0 + 1e-5)
+        best = s if s >= b * b else reliable.max()
+        assert best * (1.0 + 1e-5) >= K
     assert one_sided(1.0, 0.0) < 2e-3  # not zero: what underflowed may be there
     assert one_sided(0.0, 0.0) == 0.0
 
@@ -116,7 +118,7 @@ def test_what_underflows_still_counts():
     """The unlikely label has probability e^-2000 and a score of 100 per step: at t = 30 it has taken over."""
     U, A = np.array([[0.0, -2000.0], [0.0, 0.0]]), np.zeros((2, 2))
     dU = np.array([[0.0, 100.0], [0.0, 0.0]])
-    K, H, _ = curvatures(U, A, dU, np.zeros((2, 2)))
+    K, _, H, _ = curvatures(U, A, dU, np.zeros((2, 2)))
     assert H[0] < 1e-200
     t = np.linspace(1, 100, 1000)
     assert np.all(np.logaddexp(0.0, -2000.0 + 100.0 * t) <= 0.5 * K[0] * t**2)
@@ -127,11 +129,11 @@ def test_long_chains_and_threads(rng):
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     arrays = [rng.normal(size=(offsets[-1], 3)), rng.normal(size=(3, 3))] * 2
     one = curvatures(*arrays, offsets)
-    two = line_curvatures(tuple(arrays[:2]), tuple(arrays[2:]), offsets, [(0, 1), (1, 4)], Workers(2))
+    two = line_curvatures(tuple(arrays[:2]), tuple(arrays[2:]), offsets, np.inf, [(0, 1), (1, 4)], Workers(2))
     for a, b in zip(one, two, strict=True):
         assert np.array_equal(a, b)
         assert np.isfinite(a).all()
-    assert one[0][0] / one[1][0] < 6.0  # the specification's ratio, at any length
+    assert one[0][0] / one[2][0] < 6.0  # the specification's ratio, at any length
 
 
 def random_chains(rng, n, lengths, d, size=1.0):

@@ -147,7 +147,7 @@ def test_the_bound_on_a_line_holds_and_its_step_descends(scale, rng):
         direction = rng.standard_normal(objective.size) * 10.0 ** rng.uniform(-2, 2)
         direction *= -np.sign(direction @ point.gradient)
         ray = point.along(direction)
-        bound = ray.bound()
+        bound = ray.bound(rng.choice([np.inf, 1.0, 0.1 * ray.bound().step()]))
         step = bound.step()
         for t in (step, *(step * 10.0 ** rng.uniform(-2, 2, 5))):
             value = ray.at(t)[0].value

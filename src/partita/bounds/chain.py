@@ -45,14 +45,17 @@ GROUP_ENTRIES = 4_000_000
 class LineBound:
     """``F(t) <= F(0) + slope t + K(r) t^2 / 2`` for ``0 <= t <= r``; K grows with r, from F''(0), and is bounded.
 
-    K sums over the chains the smaller of two bounds: one for all t >= 0, and for ``t <= r`` Bennett's,
-    ``variance * 2 (e^x - 1 - x) / x^2`` at ``x = above * r``: the score of a labelling is at most `above` its mean.
+    K sums over the chains the smallest of three bounds: one for all t >= 0 (`curvatures`), one for ``t <= radius``
+    (`nearby`), and for ``t <= r`` Bennett's, ``variance * 2 (e^x - 1 - x) / x^2`` at ``x = above * r``, since no labelling's
+    score is more than `above` over the mean.
     """
 
     slope: float
     penalty: float
     weights: FloatArray
+    radius: float
     curvatures: FloatArray
+    nearby: FloatArray
     variances: FloatArray
     above: FloatArray
 
@@ -67,8 +70,9 @@ class LineBound:
         small = x < 1e-3
         safe = np.where(small, 1.0, x)
         growth = np.where(small, 1.0 + x / 3.0 + x * x / 12.0, 2.0 * (np.expm1(safe) - safe) / safe**2)
-        near = np.where(x < FAR, self.variances * growth, np.inf)
-        return float(self.weights @ np.minimum(self.curvatures, near)) + self.penalty
+        short = np.where(x < FAR, self.variances * growth, np.inf)
+        bounds = np.minimum(short, self.nearby if radius <= self.radius else self.curvatures)
+        return float(self.weights @ bounds) + self.penalty
 
     def step(self, relaxation: float = 1.0) -> float:
         """The t with ``t K(t) = -slope * relaxation``: at 1 the minimum of the bound with radius t.
@@ -93,14 +97,15 @@ def line_curvatures(
     scores: tuple[FloatArray, FloatArray],
     image: tuple[FloatArray, FloatArray],
     offsets: IntArray,
+    radius: float,
     ranges: list[tuple[int, int]],
     workers: Workers,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Curvatures, variances and largest scores of every chain along `image`, see `kernels.chain_bound.line_bounds`."""
-    curvatures, variances, above = (np.empty(len(offsets) - 1) for _ in range(3))
-    tasks = [(*scores, *image, offsets, lo, hi, curvatures, variances, above) for lo, hi in ranges]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Curvatures, nearby, variances, above of `LineBound` for every chain, from `scores` along `image`."""
+    curvatures, nearby, variances, above = (np.empty(len(offsets) - 1) for _ in range(4))
+    tasks = [(*scores, *image, offsets, radius, lo, hi, curvatures, nearby, variances, above) for lo, hi in ranges]
     workers.run(kernels.line_bounds, tasks)
-    return curvatures, variances, above
+    return curvatures, nearby, variances, above
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ class LineBound(Protocol):
 class BoundedRay(Ray, Protocol):
     """A ray with `LINE_BOUND`."""
 
-    def bound(self) -> LineBound: ...
+    def bound(self, radius: float = math.inf) -> LineBound:
+        """Valid for all steps, tightest for those up to `radius`."""
+        ...
 
 
 class ConstrainedRay(Ray, Protocol):

@@ -35,6 +35,17 @@ def one_sided(b, s):
 
 
 @sum_kernel
+def within(b, s, radius):
+    """The same for t <= radius only, by Bennett's inequality: s * 2 (e^x - 1 - x) / x^2 at x = b * radius."""
+    x = b * radius
+    if x < 1e-3:
+        return s * (1.0 + x * (1.0 / 3.0 + x / 12.0))
+    if x < 500.0:
+        return s * 2.0 * (exp(x) - 1.0 - x) / (x * x)
+    return np.inf
+
+
+@sum_kernel
 def _columns(A, dA, top, M, barrier):
     """M[u, v] = exp(A[u, v] - top[v]) with top[v] the largest entry of column v; barrier is dA, or -inf where A is."""
     n = len(A)
@@ -49,10 +60,11 @@ def _columns(A, dA, top, M, barrier):
 
 
 @sum_kernel
-def line_bounds(U, A, dU, dA, offsets, lo, hi, curvature, variance, above):
+def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, variance, above):
     """Along (dU, dA) from scores (U, A), for each of the chains lo..hi (those with log Z = -inf get zeros):
 
     - curvature: K with log Z(t) <= log Z(0) + t slope + K t^2 / 2 for all t >= 0;
+    - nearby: the same for all t <= radius;
     - variance: the second derivative at 0, which is the variance of the score (dU, dA) of a labelling;
     - above: how far the largest score of a labelling is above the mean.
 
@@ -67,7 +79,7 @@ def line_bounds(U, A, dU, dA, offsets, lo, hi, curvature, variance, above):
     _columns(A, dA, top, M, barrier)
     for s in range(lo, hi):
         start, stop = offsets[s], offsets[s + 1]
-        K = 0.0
+        K, K_near = 0.0, 0.0
         for v in range(n):
             log_a[v] = U[start, v]
             F[v] = dU[start, v]
@@ -145,13 +157,17 @@ def line_bounds(U, A, dU, dA, offsets, lo, hi, curvature, variance, above):
                         v2[v] += row[v] * (distance * distance)
                     for v in range(n):
                         inner[v] += row[v] * V_u
-            worst = 0.0
+            worst, worst_near = 0.0, 0.0
             for v in range(n):
                 if log_z[v] > -np.inf and U[t, v] > -np.inf:
                     v2[v] /= z[v]
-                    worst = max(worst, one_sided(x_max[v] - f[v], v2[v]))
+                    c = one_sided(x_max[v] - f[v], v2[v])
+                    worst = max(worst, c)
+                    if c > worst_near:
+                        worst_near = max(worst_near, min(c, within(x_max[v] - f[v], v2[v], radius)))
                     v2[v] += inner[v] / z[v]
             K += worst
+            K_near += worst_near
             for v in range(n):
                 log_a[v] = log_z[v] + U[t, v]
                 F[v] = f[v] + dU[t, v]
@@ -167,6 +183,7 @@ def line_bounds(U, A, dU, dA, offsets, lo, hi, curvature, variance, above):
                 highest = max(highest, X[v])
         if not total > 0.0:
             curvature[s] = 0.0
+            nearby[s] = 0.0
             variance[s] = 0.0
             above[s] = 0.0
             continue
@@ -176,7 +193,10 @@ def line_bounds(U, A, dU, dA, offsets, lo, hi, curvature, variance, above):
                 spread += e[v] * (F[v] - mean) ** 2
                 rest += e[v] * V[v]
         spread /= total
-        K += one_sided(furthest - mean, spread)
+        c = one_sided(furthest - mean, spread)
+        K += c
+        K_near += min(c, within(furthest - mean, spread, radius))
         variance[s] = spread + rest / total
         above[s] = highest - mean
         curvature[s] = min(K, one_sided(above[s], variance[s]))
+        nearby[s] = min(min(K_near, curvature[s]), within(above[s], variance[s], radius))

@@ -145,6 +145,6 @@ class ChainRay:
         slope = float(np.vdot(point.sums.P, dU)) + float(np.vdot(point.sums.C, dA)) - self._observed
         return point, slope + float((o.objective.penalty * point.parameters) @ self.direction)
 
-    def bound(self) -> LineBound:
-        """A quadratic above the objective on this half-line."""
-        return line_bound(self.origin, self.direction, self.image)
+    def bound(self, radius: float = np.inf) -> LineBound:
+        """A quadratic above the objective on this half-line, tightest for steps up to `radius`."""
+        return line_bound(self.origin, self.direction, self.image, radius)

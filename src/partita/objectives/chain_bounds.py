@@ -49,12 +49,13 @@ def quadratic_bound(point: ChainPoint, kind: str) -> PartitionBound:
     return PartitionBound(point.parameters, point.value, point.gradient, loss.curvature)
 
 
-def line_bound(point: ChainPoint, direction: FloatArray, image: tuple[FloatArray, FloatArray]) -> LineBound:
-    """A quadratic above the objective on the half-line from `point`; `image` are the scores of `direction`."""
+def line_bound(point: ChainPoint, direction: FloatArray, image: tuple[FloatArray, FloatArray], radius: float) -> LineBound:
+    """A quadratic above the objective on the half-line from `point`; `image` are the scores of `direction`. Tightest for
+    steps up to `radius`."""
     o = point.objective
     slope, penalty = float((point.gradient * direction).sum()), float((o.penalty * direction**2).sum())
-    parts = line_curvatures(point.scores, image, o.features.offsets, point.sums.ranges, o.workers)
-    return LineBound(slope, penalty, o.weights, *parts)
+    parts = line_curvatures(point.scores, image, o.features.offsets, radius, point.sums.ranges, o.workers)
+    return LineBound(slope, penalty, o.weights, radius, *parts)
 
 
 class ChainSubspace:

@@ -17,6 +17,8 @@ ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
 #: Steps that directions along lines remember, and after how many their preconditioner is made anew.
 LINE_MEMORY, REFRESH = 10, 10
+#: How much longer than the last step the next is expected to be at most.
+LINE_RADIUS = 2.0
 #: Relative rise of the objective that counts as rounding.
 ROUNDING = 4e-16
 #: How often the diagonal of a low-rank bound may be doubled before giving up.
@@ -96,7 +98,8 @@ class Majorize:
         state = {"history": deque(maxlen=ANDERSON_MEMORY + 1), "constrained": constrained}
         if not self.requires <= objective.capabilities:
             preconditioned = Capability.PRECONDITIONER in objective.capabilities
-            state |= {"line": deque(maxlen=LINE_MEMORY), "preconditioned": preconditioned, "precondition": None, "steps": 0}
+            state |= {"line": deque(maxlen=LINE_MEMORY), "radius": np.inf, "steps": 0}
+            state |= {"preconditioned": preconditioned, "precondition": None}
         return state
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
@@ -135,7 +138,9 @@ class Majorize:
             state["precondition"] = point.preconditioner()
         state["steps"] += 1
         ray = cast(BoundedRay, point.along(-two_loop(state["line"], point.gradient, state["precondition"])))
-        following = _progress(point, ray.at(ray.bound().step(self.step))[0])
+        step = ray.bound(state["radius"]).step(self.step)
+        state["radius"] = LINE_RADIUS * step
+        following = _progress(point, ray.at(step)[0])
         if following is not None:
             remember(state["line"], point, following)
         return following
