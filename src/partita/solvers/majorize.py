@@ -16,7 +16,7 @@ from .lbfgs import remember, two_loop
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
 #: Steps that directions along lines remember, and after how many their preconditioner is made anew.
-LINE_MEMORY, REFRESH = 10, 10
+LINE_MEMORY, REFRESH = 20, 10
 #: How much longer than the last step the next is expected to be at most.
 LINE_RADIUS = 2.0
 #: Relative rise of the objective that counts as rounding.
