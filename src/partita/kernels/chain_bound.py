@@ -8,6 +8,7 @@ import numpy as np
 
 from ._jit import sum_kernel
 from ._math import exp
+from .chain import _times, _times_two
 
 #: Sums of terms of at most 1 from which nothing that underflowed can matter.
 SAFE = 1e-100
@@ -46,8 +47,8 @@ def within(b, s, radius):
 
 
 @sum_kernel
-def _columns(A, dA, top, M, barrier):
-    """M[u, v] = exp(A[u, v] - top[v]) with top[v] the largest entry of column v; barrier is dA, or -inf where A is."""
+def _columns(A, dA, top, M, N, barrier):
+    """M[u, v] = exp(A[u, v] - top[v]) with top[v] the largest of column v, N = M * dA; barrier is dA, or -inf where A is."""
     n = len(A)
     for v in range(n):
         top[v] = -np.inf
@@ -56,7 +57,67 @@ def _columns(A, dA, top, M, barrier):
         for u in range(n):
             live = A[u, v] > -np.inf
             M[u, v] = exp(A[u, v] - top[v]) if live else 0.0
+            N[u, v] = M[u, v] * dA[u, v]
             barrier[u, v] = dA[u, v] if live else -np.inf
+
+
+@sum_kernel
+def _largest(x, M, out):
+    """out[v] = the largest x[u] + M[u, v]."""
+    n = len(x)
+    for v in range(n):
+        out[v] = x[0] + M[0, v]
+    for u in range(1, n):
+        x_u, row = x[u], M[u]
+        for v in range(n):
+            y = x_u + row[v]
+            out[v] = y if y > out[v] else out[v]
+
+
+@sum_kernel
+def _squares(e, M, F, dA, f, out):
+    """out[v] += sum_u e[u] M[u, v] (F[u] + dA[u, v] - f[v])^2 over u with e[u] > 0, two at a time."""
+    n = len(e)
+    first = -1
+    for u in range(n):
+        if e[u] > 0.0:
+            if first < 0:
+                first = u
+                continue
+            a, b, F0, F1 = e[first], e[u], F[first], F[u]
+            M0, M1, A0, A1 = M[first], M[u], dA[first], dA[u]
+            for v in range(n):
+                x = F0 + A0[v] - f[v]
+                y = F1 + A1[v] - f[v]
+                out[v] += a * M0[v] * (x * x) + b * M1[v] * (y * y)
+            first = -1
+    if first >= 0:
+        a, F0, M0, A0 = e[first], F[first], M[first], dA[first]
+        for v in range(n):
+            x = F0 + A0[v] - f[v]
+            out[v] += a * M0[v] * (x * x)
+
+
+@sum_kernel
+def _column(log_a, A, F, V, dA, v):
+    """log sum, mean, variance and mean of V for one label v, by logarithms: where all weights underflow."""
+    n = len(log_a)
+    best = -np.inf
+    for u in range(n):
+        best = max(best, log_a[u] + A[u, v])
+    total, mean, inner, spread = 0.0, 0.0, 0.0, 0.0
+    for u in range(n):
+        w = exp(log_a[u] + A[u, v] - best)
+        if w > 0.0:
+            total += w
+            mean += w * (F[u] + dA[u, v])
+            inner += w * V[u]
+    mean /= total
+    for u in range(n):
+        w = exp(log_a[u] + A[u, v] - best)
+        if w > 0.0:
+            spread += w * (F[u] + dA[u, v] - mean) ** 2
+    return best + math.log(total), mean, spread / total, inner / total
 
 
 @sum_kernel
@@ -72,11 +133,11 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
     up to a common constant.
     """
     n = U.shape[1]
-    M, W, barrier = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    M, N, barrier = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     top, log_a, log_z, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    F, V, X = np.empty(n), np.empty(n), np.empty(n)
+    F, V, X, g, h = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     z, f, v2, inner, x_max, score_max = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    _columns(A, dA, top, M, barrier)
+    _columns(A, dA, top, M, N, barrier)
     for s in range(lo, hi):
         start, stop = offsets[s], offsets[s + 1]
         K, K_near = 0.0, 0.0
@@ -105,74 +166,47 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
             if t == stop:
                 break
             # sums over the label u of t - 1, for each label v of t
+            for u in range(n):
+                g[u] = e[u] * F[u]
+                h[u] = e[u] * V[u]
+                if not log_a[u] > -np.inf:
+                    F[u] = -np.inf
+                    X[u] = -np.inf
+            _times(M, e, z)
+            _times(M, h, inner)
+            _times_two(M, g, N, e, f)
+            _largest(F, barrier, x_max)
+            _largest(X, barrier, score_max)
             for v in range(n):
-                z[v] = 0.0
-                f[v] = 0.0
                 v2[v] = 0.0
-                inner[v] = 0.0
-                x_max[v] = -np.inf
-                score_max[v] = -np.inf
-            for u in range(n):
-                if log_a[u] > -np.inf:
-                    e_u, row, jump = e[u], W[u], M[u]
-                    for v in range(n):
-                        row[v] = e_u * jump[v]
-                        z[v] += row[v]
-            for v in range(n):
-                if not z[v] > SAFE and top[v] > -np.inf:
-                    best = -np.inf
-                    for u in range(n):
-                        best = max(best, log_a[u] + A[u, v])
-                    z[v] = 0.0
-                    if best > -np.inf:
-                        total = 0.0
-                        for u in range(n):
-                            x = log_a[u] + A[u, v]
-                            W[u, v] = exp(x - best) if x > -np.inf else 0.0
-                            total += W[u, v]
-                        z[v] = total
-                        log_z[v] = best + math.log(total)
-                    else:
-                        log_z[v] = -np.inf
+                if z[v] > SAFE:
+                    log_z[v] = top[v] + math.log(z[v])
+                    z[v] = 1.0 / z[v]
                 else:
-                    log_z[v] = top[v] + math.log(z[v]) if z[v] > 0.0 else -np.inf
-            for u in range(n):
-                if log_a[u] > -np.inf:
-                    F_u, X_u, row, jump, wall = F[u], X[u], W[u], dA[u], barrier[u]
-                    for v in range(n):
-                        f[v] += row[v] * (F_u + jump[v])
-                    for v in range(n):
-                        x = F_u + wall[v]
-                        x_max[v] = x if x > x_max[v] else x_max[v]
-                    for v in range(n):
-                        x = X_u + wall[v]
-                        score_max[v] = x if x > score_max[v] else score_max[v]
+                    log_z[v] = -np.inf
+                    z[v] = 0.0
+                f[v] *= z[v]
+                inner[v] *= z[v]
+            _squares(e, M, F, dA, f, v2)
             for v in range(n):
-                f[v] = f[v] / z[v] if z[v] > 0.0 else 0.0
-            for u in range(n):
-                if log_a[u] > -np.inf:
-                    F_u, V_u, row, jump = F[u], V[u], W[u], dA[u]
-                    for v in range(n):
-                        distance = F_u + jump[v] - f[v]
-                        v2[v] += row[v] * (distance * distance)
-                    for v in range(n):
-                        inner[v] += row[v] * V_u
+                v2[v] *= z[v]
+                if z[v] == 0.0 and x_max[v] > -np.inf:
+                    log_z[v], f[v], v2[v], inner[v] = _column(log_a, A, F, V, dA, v)
             worst, worst_near = 0.0, 0.0
             for v in range(n):
+                b = x_max[v] - f[v]
                 if log_z[v] > -np.inf and U[t, v] > -np.inf:
-                    v2[v] /= z[v]
-                    c = one_sided(x_max[v] - f[v], v2[v])
+                    c = one_sided(b, v2[v])
                     worst = max(worst, c)
                     if c > worst_near:
-                        worst_near = max(worst_near, min(c, within(x_max[v] - f[v], v2[v], radius)))
-                    v2[v] += inner[v] / z[v]
+                        worst_near = max(worst_near, min(c, within(b, v2[v], radius)))
             K += worst
             K_near += worst_near
             for v in range(n):
                 log_a[v] = log_z[v] + U[t, v]
                 F[v] = f[v] + dU[t, v]
                 X[v] = score_max[v] + dU[t, v]
-                V[v] = v2[v]
+                V[v] = v2[v] + inner[v]
         total, mean, spread, rest = 0.0, 0.0, 0.0, 0.0
         furthest, highest = -np.inf, -np.inf
         for v in range(n):
