@@ -3,8 +3,8 @@
 Protocol of the paper: 90 % of t = 1000 sentences, sum_j -log p(y_j | x_j) + (t lambda / 2) ||theta||^2 with lambda = 10,
 starts near 0. L-BFGS runs until its relative change is below 1e-6; every method is timed to the first iterate within 1e-4
 (relative) of that value. Features: the most frequent words, suffixes and shapes at -1, 0, +1, as many as give about the
-paper's number of parameters (all pairs of attribute and label, all pairs of labels). And again with l2 = 1, where such
-models label best.
+paper's number of parameters (all pairs of attribute and label, all pairs of labels). And again with l2 = 1, since
+the paper's penalty is so large that a few steps of any method are enough.
 """
 
 import argparse
