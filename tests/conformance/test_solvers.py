@@ -9,9 +9,13 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import scale
 
 from partita import LBFGS, ConjugateGradient, Majorize, Newton, ProximalNewton, Status, SteepestDescent, minimize
+from partita.core.errors import CapabilityError
+from partita.core.protocols import Capability
 from partita.estimators.softmax import softmax_objective
 from partita.features import LabelFeatures
+from partita.features.chain import ChainFeatures
 from partita.objectives import Likelihood
+from partita.objectives.chain import ChainLikelihood
 from partita.solvers import Auto
 from partita.structures import Categorical
 
@@ -75,6 +79,24 @@ def elastic_net():
     return softmax_objective(X, rng.integers(0, 4, 300), l2=0.5, l1=0.3)
 
 
+def chain(n_labels, n_attributes, n_chains, l2):
+    rng = np.random.default_rng(3)
+    offsets = np.concatenate(([0], np.cumsum(rng.integers(1, 12, n_chains))))
+    X = sp.random(offsets[-1], n_attributes, 3.0 / n_attributes, format="csr", random_state=0)
+    pairs = np.repeat(np.arange(n_attributes), n_labels), np.tile(np.arange(n_labels), n_attributes)
+    transitions = np.argwhere(np.ones((n_labels, n_labels)))
+    features = ChainFeatures(X, offsets, n_labels, *pairs, transitions, starts=True, ends=True)
+    return ChainLikelihood(features, rng.integers(0, n_labels, offsets[-1]), penalty=l2)
+
+
+def small_chains():
+    return chain(3, 6, 30, 0.5)
+
+
+def large_chains():
+    return chain(4, 100, 60, 0.2)
+
+
 PROBLEMS = [wine, cancer, digits, sparse, free_intercept, labels]
 
 
@@ -95,6 +117,51 @@ def test_reaches_the_optimum(solver, make):
     assert solution.value - reference.value <= (1e-4 if first_order else 1e-9) * reference.value
     if np.isfinite(fresh.gap):
         assert solution.value - reference.value <= fresh.gap + 1e-9 * reference.value
+
+
+CHAIN_SOLVERS = [solver for solver in SOLVERS if solver != Newton("cholesky")] + [Majorize(step=0.5)]
+
+
+@pytest.mark.parametrize("make", [small_chains, large_chains], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("solver", CHAIN_SOLVERS, ids=lambda solver: repr(solver))
+def test_reaches_the_optimum_of_chains(solver, make):
+    """Majorization by a matrix for the small ones, along lines for the large ones."""
+    objective = make()
+    assert (Capability.QUADRATIC_BOUND in objective.capabilities) == (make is small_chains)
+    solution = minimize(objective, solver=solver, tol=1e-6, max_iter=5000)
+    assert solution.status in (Status.CONVERGED, Status.PRECISION)
+    fresh = objective.at(solution.parameters)
+    assert np.abs(fresh.gradient).max() <= 1.01e-6 * objective.scale
+    reference = minimize(objective, solver=Newton("cg"), tol=1e-11)
+    assert solution.value >= reference.value - 1e-11 * reference.value
+    assert solution.value - reference.value <= fresh.gap <= 1e-5 * reference.value
+    if isinstance(solver, Majorize):
+        assert np.all(np.diff(solution.trace.objective) <= 1e-15 * reference.value)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
+def test_the_bound_on_a_line_holds_and_its_step_descends(scale, rng):
+    objective = large_chains()
+    for _ in range(10):
+        point = objective.at(scale * rng.standard_normal(objective.size))
+        direction = rng.standard_normal(objective.size) * 10.0 ** rng.uniform(-2, 2)
+        direction *= -np.sign(direction @ point.gradient)
+        ray = point.along(direction)
+        bound = ray.bound(rng.choice([np.inf, 1.0, 0.1 * ray.bound().step()]))
+        step = bound.step()
+        for t in (step, *(step * 10.0 ** rng.uniform(-2, 2, 5))):
+            value = ray.at(t)[0].value
+            for radius in (t, 1.5 * t, np.inf):
+                quadratic = point.value + bound.slope * t + 0.5 * bound.curvature(radius) * t * t
+                assert value <= quadratic + 1e-12 * (abs(point.value) + abs(value))
+        assert ray.at(step)[0].value <= point.value + 0.5 * bound.slope * step + 1e-12 * abs(point.value)
+        product = float(direction @ point.hessian_product()(direction))
+        assert bound.hessian == pytest.approx(product, rel=1e-6)
+
+
+def test_a_low_rank_bound_is_not_replaced_by_lines():
+    with pytest.raises(CapabilityError, match="low-rank quadratic upper bound"):
+        minimize(large_chains(), solver=Majorize(rank=3))
 
 
 @pytest.mark.parametrize("make", [lasso, elastic_net], ids=lambda make: make.__name__)

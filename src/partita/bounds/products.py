@@ -12,7 +12,7 @@ from ..kernels.linalg import conjugate_gradient
 from .dense import SOLVE_TOLERANCE
 
 
-@dataclass(frozen=True)
+@dataclass
 class ProductModel:
     """``value0 + g'(x - center) + (x - center)' C (x - center) / 2``; `precondition` is close to the inverse of C."""
 

@@ -24,6 +24,7 @@ class Capability(Enum):
     PRECONDITIONER = "an approximate inverse Hessian (point.preconditioner)"
     HESSIAN = "its Hessian as a matrix (point.model('hessian'))"
     QUADRATIC_BOUND = "a quadratic upper bound (point.model(bound))"
+    LINE_BOUND = "a quadratic upper bound along a line (ray.bound)"
     LOW_RANK_BOUND = "a low-rank quadratic upper bound (point.low_rank_model)"
     BATCHES = "its examples as mini-batches (objective.batches)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
@@ -41,7 +42,8 @@ LOW_RANK = ("lanczos", "exact", "corrected", "original")
 class QuadraticModel(Protocol):
     """A quadratic ``value + g'(x - center) + (x - center)' C (x - center) / 2`` that touches the objective at `center`."""
 
-    is_bound: bool
+    @property
+    def is_bound(self) -> bool: ...
 
     def value(self, parameters: FloatArray) -> float: ...
     def matvec(self, vector: FloatArray) -> FloatArray: ...
@@ -58,6 +60,23 @@ class Ray(Protocol):
 
     def at(self, step: float) -> tuple[Point, float]:
         """Return the point at `step` and the slope there."""
+        ...
+
+
+class LineBound(Protocol):
+    """A quadratic above the objective on a half-line, tighter the shorter the stretch."""
+
+    def curvature(self, radius: float = math.inf) -> float: ...
+    def step(self, relaxation: float = 1.0) -> float:
+        """A step that lowers the objective, for a relaxation in (0, 2); at 1 the bound falls most."""
+        ...
+
+
+class BoundedRay(Ray, Protocol):
+    """A ray with `LINE_BOUND`."""
+
+    def bound(self, radius: float = math.inf) -> LineBound:
+        """Valid for all steps, tightest for those up to `radius`."""
         ...
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..bounds.chain import DenseChains, LineBound
 from ..bounds.products import ProductModel
 from ..core.buffers import Buffers, Owner
 from ..core.parallel import Workers
-from ..core.protocols import Capability
+from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_choice, check_weights
+from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
 from ..kernels.chain import inner, moved
 from ..structures.chain_sums import ChainSums
+from .chain_bounds import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
 
 Scores = tuple[FloatArray, FloatArray]
 
@@ -88,6 +90,7 @@ class ChainLikelihood:
         self.partial = self._partial()
         self.has_gap = self.partial is None and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.capabilities |= bound_capabilities(features)
         self.buffers = Buffers((features.n_positions, n))
         self.observed = self._statistics() - (0.0 if linear is None else linear)
         self._check_possible()
@@ -155,6 +158,11 @@ class ChainLikelihood:
         """Forming the Hessian takes as many products as there are parameters."""
         return float(self.size)
 
+    @cached_property
+    def dense(self) -> DenseChains:
+        """The features written out, for bounds as matrices."""
+        return dense_chains(self.features)
+
     @property
     def strong_cost(self) -> float:
         """There is no strong preconditioner."""
@@ -195,6 +203,7 @@ class ChainPoint:
     scores: Scores
     sums: ChainSums
     value: float
+    came_by: FloatArray | None = None
 
     def __init__(self, objective: ChainLikelihood, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
@@ -232,6 +241,10 @@ class ChainPoint:
         penalty = self.objective.penalty
         return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> ChainSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return ChainSubspace(self, directions, momentum)
+
     def along(self, direction: FloatArray) -> ChainRay:
         return ChainRay(self, direction)
 
@@ -246,9 +259,10 @@ class ChainPoint:
 
         return product
 
-    def model(self, kind: str) -> ProductModel:
-        """The Hessian as a quadratic that is known by its products."""
-        check_choice("kind", kind, ("hessian",))
+    def model(self, kind: str) -> QuadraticModel:
+        """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `partita.bounds.chain`)."""
+        if kind != "hessian":
+            return quadratic_bound(self, kind)
         return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
@@ -283,3 +297,7 @@ class ChainRay:
         P, C = point.residual()
         slope = sum(o.workers.run(inner, [(P, dU, lo, hi) for lo, hi in ranges])) + float(np.vdot(C, dA))
         return point, slope + float(((o.penalty * point.parameters - o.observed) * self.direction).sum())
+
+    def bound(self, radius: float = np.inf) -> LineBound:
+        """A quadratic above the objective on this half-line, tightest for steps up to `radius`."""
+        return line_bound(self.origin, self.direction, self.image, radius)

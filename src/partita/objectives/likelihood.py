@@ -32,7 +32,7 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP, Capability.WORKING_SET}
+ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP, Capability.WORKING_SET, Capability.LINE_BOUND}
 WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
 
 

@@ -53,14 +53,14 @@ class LBFGS:
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         # Where every trial costs nearly an evaluation, the first acceptable step is taken.
         curvature = LOOSE if getattr(objective, "costly_rays", False) else TIGHT
-        return {"pairs": deque(maxlen=self.memory), "curvature": curvature, "scaling": _identity, "iteration": 0}
+        return {"pairs": deque(maxlen=self.memory), "curvature": curvature, "scaling": identity, "iteration": 0}
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         pairs = state["pairs"]
         if self.scaled and state["iteration"] % REFRESH == 0:
             state["scaling"] = point.preconditioner()
         state["iteration"] += 1
-        direction = -_two_loop(pairs, point.gradient, state["scaling"])
+        direction = -two_loop(pairs, point.gradient, state["scaling"])
         first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(direction)))
         found = line_search(point, point.along(direction), first, state["curvature"])
         if found is None and pairs:
@@ -71,21 +71,26 @@ class LBFGS:
         if found is None:
             return None
         following = found[0]
-        s = following.parameters - point.parameters
-        y = following.gradient - point.gradient
-        sy, yy = float(s @ y), float(y @ y)
-        if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
-            kept = np.float32 if len(s) >= LARGE else np.float64
-            pairs.append((s.astype(kept, copy=False), y.astype(kept, copy=False), 1.0 / sy))
+        remember(pairs, point, following)
         return following
 
 
-def _identity(vector: FloatArray) -> FloatArray:
+def remember(pairs: Any, point: Point, following: Point) -> None:
+    """Add the change of parameters and gradient from one point to the next, unless it is lost to rounding."""
+    s = following.parameters - point.parameters
+    y = following.gradient - point.gradient
+    sy, yy = float(s @ y), float(y @ y)
+    if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
+        kept = np.float32 if len(s) >= LARGE else np.float64
+        pairs.append((s.astype(kept, copy=False), y.astype(kept, copy=False), 1.0 / sy))
+
+
+def identity(vector: FloatArray) -> FloatArray:
     return vector
 
 
-def _two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """The approximate inverse Hessian times the gradient."""
+def two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The inverse Hessian that the pairs suggest, times the gradient; without pairs it is `scaling`."""
     q = gradient.copy()
     if not pairs:
         return np.asarray(scaling(q))

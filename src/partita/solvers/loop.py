@@ -56,7 +56,8 @@ def check_capabilities(solver: Solver, objective: Objective) -> None:
             "constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
         )
     missing = sorted(solver.requires - objective.capabilities, key=lambda c: c.name)
-    if missing:
+    instead: frozenset[Capability] | None = getattr(solver, "instead", None)
+    if missing and not (instead and instead <= objective.capabilities):
         wants = "; ".join(capability.value for capability in missing)
         raise CapabilityError(
             f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, Capability, Objective, Point, Subspace
+from ..core.protocols import BOUNDS, BoundedRay, Capability, Objective, Point, Subspace
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_low_rank, check_real
+from .lbfgs import identity, remember, two_loop
 
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
+#: Steps that directions along lines remember, and after how many their preconditioner is made anew.
+LINE_MEMORY, REFRESH = 20, 10
+#: How much longer than the last step the next is expected to be at most.
+LINE_RADIUS = 2.0
 #: Relative rise of the objective that counts as rounding.
 ROUNDING = 4e-16
 #: How often the diagonal of a low-rank bound may be doubled before giving up.
@@ -46,6 +51,10 @@ class Majorize:
     -----
     On a constrained objective the bound is minimised over the set, by a quadratic program: still monotone, and every
     iterate is feasible. Acceleration then means the plane of this and the last step, cut where it would leave the set.
+
+    Objectives with too many parameters for such a quadratic may still bound themselves along a line (long chains do). Then
+    the direction is L-BFGS's and the step minimises the bound on that line: monotone as well, one evaluation per iteration
+    and no line search. `bound` and `acceleration` have no effect there.
     """
 
     bound: str = "symmetric"
@@ -76,24 +85,33 @@ class Majorize:
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
     @property
+    def instead(self) -> frozenset[Capability] | None:
+        """What may take the place of `requires`."""
+        return frozenset({Capability.SMOOTH, Capability.LINE_BOUND}) if self.rank is None else None
+
+    @property
     def uses(self) -> frozenset[Capability]:
         return self.requires | {Capability.CONSTRAINED_STEP}
 
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         constrained = Capability.CONSTRAINED_STEP in objective.capabilities
-        return {"history": deque(maxlen=ANDERSON_MEMORY + 1), "constrained": constrained}
+        state = {"history": deque(maxlen=ANDERSON_MEMORY + 1), "constrained": constrained}
+        if not self.requires <= objective.capabilities:
+            preconditioned = Capability.PRECONDITIONER in objective.capabilities
+            state |= {"line": deque(maxlen=LINE_MEMORY), "radius": np.inf, "steps": 0}
+            state |= {"preconditioned": preconditioned, "precondition": identity}
+        return state
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         if state["constrained"]:
             return self._constrained_step(point)
+        if "line" in state:
+            return self._line_step(state, point)
         model = self._model(state, point)
         for _ in range(1 if self.rank is None else LARGEST_INFLATION):
             following = self._step(state, point, -self.step * model.solve(point.gradient))
-            # A bound guarantees descent up to rounding; at that level only a smaller gradient still is progress.
-            if following.value < point.value:
-                return following
-            if following.value <= point.value + ROUNDING * abs(point.value):
-                return following if _norm(following) < _norm(point) else None
+            if not following.value > point.value + ROUNDING * abs(point.value):
+                return _progress(point, following)
             if self.rank is not None:  # the part of the spectrum left out was estimated: too low
                 model = model.inflated()
         return None
@@ -113,6 +131,19 @@ class Majorize:
         if self.acceleration == "squarem":
             return self._squarem_step(state, point, direction)
         return _move(point, direction)
+
+    def _line_step(self, state: dict[str, Any], point: Point) -> Point | None:
+        """Along the direction of L-BFGS to the minimum of the bound on that line."""
+        if state["preconditioned"] and state["steps"] % REFRESH == 0:
+            state["precondition"] = point.preconditioner()
+        state["steps"] += 1
+        ray = cast(BoundedRay, point.along(-two_loop(state["line"], point.gradient, state["precondition"])))
+        step = ray.bound(state["radius"]).step(self.step)
+        state["radius"] = LINE_RADIUS * step
+        following = _progress(point, ray.at(step)[0])
+        if following is not None:
+            remember(state["line"], point, following)
+        return following
 
     def _constrained_step(self, point: Point) -> Point | None:
         """To the feasible minimiser of the bound, and from there along the plane's better point while that is feasible."""
@@ -154,6 +185,17 @@ class Majorize:
                 return trial
             a = 0.5 * (a - 1.0)
         return second
+
+
+def _progress(point: Point, following: Point) -> Point | None:
+    """The following point, unless it is no better.
+
+    A bound guarantees descent up to rounding; at that level only a smaller gradient still is progress.
+    """
+    if following.value < point.value:
+        return following
+    tie = following.value <= point.value + ROUNDING * abs(point.value)
+    return following if tie and _norm(following) < _norm(point) else None
 
 
 def _norm(point: Point) -> float:
