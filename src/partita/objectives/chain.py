@@ -13,12 +13,18 @@ from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
+from ..kernels import chain as kernels
 from ..structures.chain_sums import ChainSums
+from .chain_batches import ChainBatches, observed
+from .chain_sweeps import ChainSweeps
+from .l1 import mixture_divergence
 
 Pair = tuple[FloatArray, FloatArray]
 
 #: The power of the diagonal of the Hessian that scales conjugate gradients.
 POWER = 0.5
+#: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
+LEAST_CURVATURE = 0.01
 
 
 class ChainLikelihood:
@@ -42,21 +48,25 @@ class ChainLikelihood:
         self.scale = float(self.weights @ lengths)
         self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
         self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.capabilities = frozenset(
+            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
+        )
+        if self.has_gap and np.ptp(self.penalty) == 0.0:
+            self.capabilities |= {Capability.SWEEPS}
         self.observed = self._statistics(y)
 
     def _statistics(self, y: IntArray) -> FloatArray:
         """The features of the observed labels, summed with weights."""
         f = self.features
-        n = f.n_labels
-        per_position = np.repeat(self.weights, np.diff(f.offsets))
-        R = np.zeros((f.n_positions, n))
-        R[np.arange(f.n_positions), y] = per_position
-        inner = np.ones(f.n_positions, bool)
-        inner[f.offsets[:-1]] = False
-        where = np.flatnonzero(inner)
-        C = np.bincount(y[where - 1] * n + y[where], weights=per_position[where], minlength=n * n).reshape(n, n)
-        return f.adjoint(R, C)
+        return f.adjoint(*observed(y, f.offsets, self.weights, f.n_labels))
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> ChainBatches:
+        """The chains as mini-batches in random order, a part of them held out."""
+        return ChainBatches(self, random_state, validation)
+
+    def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
+        """Stochastic gradient descent on single chains."""
+        return ChainSweeps(self, theta, random_state)
 
     @property
     def dense_cost(self) -> float:
@@ -69,6 +79,15 @@ class ChainLikelihood:
     @property
     def blas_threads(self) -> int | None:
         return 1
+
+    @cached_property
+    def least_diagonal(self) -> FloatArray:
+        """A floor under the diagonal of the Hessian where that scales steps."""
+        f, n = self.features, self.features.n_labels
+        lengths = np.diff(f.offsets)
+        p = np.repeat(self.weights, lengths)[:, None] * np.full(n, (1.0 - 1.0 / n) / n if n > 1 else 1.0)
+        C = np.full((n, n), float(self.weights @ (lengths - 1)) / (n * n))
+        return np.maximum(LEAST_CURVATURE * f.squared(p, C), 1e-12)
 
     def at(self, parameters: FloatArray) -> ChainPoint:
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
@@ -92,6 +111,13 @@ class ChainPoint:
         penalty = self.objective.penalty
         return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
+    def divergence(self, c: float) -> float:
+        """See `mixture_divergence`."""
+        o, (U, A) = self.objective, self.scores
+        score = np.empty(len(o.weights))
+        kernels.scores(U, A, o.features.offsets, o.y, 0, len(score), score)
+        return mixture_divergence(score - self.sums.log_z, o.weights, c)
+
     def along(self, direction: FloatArray) -> ChainRay:
         return ChainRay(self, direction, self.objective.features.forward(direction))
 
@@ -104,14 +130,14 @@ class ChainPoint:
         return product
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
-        scaling = self._diagonal ** -POWER
+        scaling = np.maximum(self._diagonal, self.objective.least_diagonal) ** -POWER
         return lambda v: scaling * v
 
     @cached_property
     def _diagonal(self) -> FloatArray:
         """The diagonal of the Hessian, as if attributes met every label independently of the rest."""
         o, sums = self.objective, self.sums
-        w = np.repeat(o.weights, np.diff(o.features.offsets))[:, None]
+        w = np.repeat(np.where(o.weights > 0.0, o.weights, 1.0), np.diff(o.features.offsets))[:, None]
         return o.features.squared(sums.P * (1.0 - sums.P / w), sums.C) + o.penalty
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ class LBFGS:
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         pairs = state["pairs"]
-        direction = -_two_loop(pairs, point.gradient)
+        direction = -two_loop(pairs, point.gradient)
         first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
         found = line_search(point, point.along(direction), first)
         if found is None and pairs:
@@ -52,24 +53,32 @@ class LBFGS:
         if found is None:
             return None
         following = found[0]
-        s = following.parameters - point.parameters
-        y = following.gradient - point.gradient
-        sy, yy = float(s @ y), float(y @ y)
-        if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
-            pairs.append((s, y, 1.0 / sy))
+        add_pair(pairs, following.parameters - point.parameters, following.gradient - point.gradient)
         return following
 
 
-def _two_loop(pairs: Any, gradient: FloatArray) -> FloatArray:
+def add_pair(pairs: Any, s: FloatArray, y: FloatArray) -> None:
+    """Remember a step and the change of the gradient along it, if they show curvature."""
+    sy, yy = float(s @ y), float(y @ y)
+    if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
+        pairs.append((s, y, 1.0 / sy))
+
+
+def two_loop(pairs: Any, gradient: FloatArray, precondition: Callable[[FloatArray], FloatArray] = lambda v: v) -> FloatArray:
+    """The approximate inverse Hessian that the pairs (s, y, 1 / s'y) suggest, times the gradient.
+
+    It begins as a multiple of `precondition`.
+    """
     q = gradient.copy()
     coefficients = []
     for s, y, rho in reversed(pairs):
         a = rho * float(s @ q)
         q -= a * y
         coefficients.append(a)
+    q = precondition(q)
     if pairs:
-        s, y, rho = pairs[-1]
-        q *= 1.0 / (rho * float(y @ y))
+        _, y, rho = pairs[-1]
+        q = q / (rho * float(y @ precondition(y)))
     for (s, y, rho), a in zip(pairs, reversed(coefficients), strict=True):
         q += (a - rho * float(y @ q)) * s
     return q
