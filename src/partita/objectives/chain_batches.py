@@ -118,8 +118,7 @@ class ChainBatches:
         """An empty sum of curvature."""
         if rank is not None:
             raise ValueError(f"rank must be None on chains, whose curvature is kept as its diagonal; got {rank!r}")
-        features = self._train.features
-        return DiagonalSum(*features.magnitudes(), features.n_labels * float(features.entries().mean()))
+        return DiagonalSum(*self._train.features.magnitudes(), self._train.features.n_labels)
 
     def add_curvature(self, total: DiagonalSum, kind: str, theta: FloatArray, lo: int, hi: int, factor: float) -> None:
         """Add a diagonal for the Hessian of a batch at theta."""
