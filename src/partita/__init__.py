@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .estimators import ChainCRF, MaxEnt, SequenceData, SoftmaxRegression, l1_max, load, save
     from .solvers import (
         LBFGS,
+        OWLQN,
         SGD,
         ConjugateGradient,
         ConstrainedNewton,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         ProximalNewton,
         SteepestDescent,
         StochasticBound,
+        StochasticStart,
         minimize,
     )
 
@@ -30,14 +32,15 @@ _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
     "estimators": ("ChainCRF", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"),
     "solvers": (
-        *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "ProximalNewton", "SGD"),
-        *("SteepestDescent", "StochasticBound", "minimize"),
+        *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "OWLQN", "ProximalNewton"),
+        *("SGD", "SteepestDescent", "StochasticBound", "StochasticStart", "minimize"),
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "LBFGS",
+    "OWLQN",
     "SGD",
     "CapabilityError",
     "ChainCRF",
@@ -54,6 +57,7 @@ __all__ = [
     "Status",
     "SteepestDescent",
     "StochasticBound",
+    "StochasticStart",
     "l1_max",
     "load",
     "minimize",

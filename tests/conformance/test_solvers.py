@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import scale
 
-from partita import LBFGS, ConjugateGradient, Majorize, Newton, ProximalNewton, Status, SteepestDescent, minimize
+from partita import LBFGS, OWLQN, ConjugateGradient, Majorize, Newton, ProximalNewton, Status, SteepestDescent, minimize
 from partita.core.errors import CapabilityError
 from partita.core.protocols import Capability
 from partita.estimators.softmax import softmax_objective
 from partita.features import LabelFeatures
 from partita.features.chain import ChainFeatures
-from partita.objectives import Likelihood
+from partita.objectives import L1, Likelihood
 from partita.objectives.chain import ChainLikelihood
 from partita.solvers import Auto
 from partita.structures import Categorical
@@ -97,6 +97,14 @@ def large_chains():
     return chain(4, 100, 60, 0.2)
 
 
+def orthant():
+    return L1(wine(0.5), 2.0)
+
+
+def orthant_lasso():
+    return L1(free_intercept(), np.repeat([2.0, 0.0], [39, 3]))
+
+
 PROBLEMS = [wine, cancer, digits, sparse, free_intercept, labels]
 
 
@@ -173,6 +181,18 @@ def test_reaches_the_optimum_with_l1(solver, make):
     fresh = objective.at(solution.parameters)
     assert np.abs(fresh.gradient).max() <= 1.01e-9 * objective.scale
     assert fresh.gap <= 1e-7 * fresh.value
+    assert np.all(np.diff(solution.trace.objective) <= 1e-15 * fresh.value)
+
+
+@pytest.mark.parametrize("make", [orthant, orthant_lasso], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("solver", [Auto(), OWLQN(), OWLQN(3), OWLQN(precondition=False)], ids=repr)
+def test_reaches_the_optimum_in_orthants(solver, make):
+    objective = make()
+    solution = minimize(objective, solver=solver, tol=1e-8, max_iter=5000)
+    assert solution.status in (Status.CONVERGED, Status.PRECISION)
+    fresh = objective.at(solution.parameters)
+    assert np.abs(fresh.gradient).max() <= 1.01e-8 * objective.scale
+    assert 0 < np.count_nonzero(fresh.parameters) < objective.size
     assert np.all(np.diff(solution.trace.objective) <= 1e-15 * fresh.value)
 
 

@@ -20,6 +20,7 @@ class Capability(Enum):
 
     SMOOTH = "a gradient without jumps (an l1 penalty has jumps)"
     WORKING_SET = "descent on some of its coordinates (point.descend)"
+    ORTHANT = "steps that end where a parameter would change its sign (point.orthant_step)"
     HESSIAN_PRODUCT = "products with its Hessian (point.hessian_product)"
     PRECONDITIONER = "an approximate inverse Hessian (point.preconditioner)"
     HESSIAN = "its Hessian as a matrix (point.model('hessian'))"
@@ -27,6 +28,7 @@ class Capability(Enum):
     LINE_BOUND = "a quadratic upper bound along a line (ray.bound)"
     LOW_RANK_BOUND = "a low-rank quadratic upper bound (point.low_rank_model)"
     BATCHES = "its examples as mini-batches (objective.batches)"
+    SWEEPS = "epochs of steps on single examples (objective.sweeps)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
     CONSTRAINED_STEP = "the minimiser of a quadratic model within its constraints (point.constrained_step)"
@@ -130,6 +132,18 @@ class Point(Protocol):
         """Towards the feasible minimiser of the model of `kind`; None if that could not be found."""
         ...
 
+    @property
+    def smooth(self) -> Point:
+        """The part of the objective without jumps; it alone has curvature."""
+        ...
+
+    def orthant_step(self, step: FloatArray) -> Point:
+        """The point after a step in which parameters with jumps at zero stop there.
+
+        Between the two points the objective is smooth, and `gradient` is its gradient at the first.
+        """
+        ...
+
     def descend(self, coordinates: IntArray, tolerance: float) -> Point:
         """A lower point that differs in these coordinates only, where their gradient is at most `tolerance` if possible.
 
@@ -163,6 +177,19 @@ class Objective(Protocol):
     def blas_threads(self) -> int | None: ...
     def at(self, parameters: FloatArray) -> Point: ...
     def batches(self, random_state: Any = None, validation: float = 0.0) -> BatchSource: ...
+    def sweeps(self, theta: FloatArray, random_state: Any = None) -> Sweeps: ...
+
+
+class Sweeps(Protocol):
+    """Stochastic gradient descent on single examples, in its own representation of the parameters."""
+
+    def advance(self) -> None:
+        """One epoch."""
+        ...
+
+    def parameters(self) -> FloatArray:
+        """Where it is."""
+        ...
 
 
 class CurvatureSum(Protocol):
@@ -177,7 +204,10 @@ class CurvatureSum(Protocol):
 
 
 class BatchSource(Protocol):
-    """The examples of an objective in random order, as mini-batches lo..hi; see `partita.objectives.batches`."""
+    """The examples of an objective in random order, as mini-batches lo..hi; see `partita.objectives.batches`.
+
+    Residuals can be subtracted, and stored in the table at the slots of their batch; beyond that they are the source's own.
+    """
 
     n_examples: int
     size: int
@@ -186,10 +216,10 @@ class BatchSource(Protocol):
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]: ...
     def weight(self, lo: int, hi: int) -> float: ...
-    def table(self) -> FloatArray: ...
-    def slots(self, lo: int, hi: int) -> slice: ...
-    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, FloatArray]: ...
-    def pull_back(self, residual: FloatArray, lo: int, hi: int) -> FloatArray: ...
+    def table(self) -> Any: ...
+    def slots(self, lo: int, hi: int) -> Any: ...
+    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, Any]: ...
+    def pull_back(self, residual: Any, lo: int, hi: int) -> FloatArray: ...
     def problem(self, lo: int, hi: int) -> Objective: ...
     def curvature(self, rank: int | None = None, method: str = "exact") -> Any: ...
     def add_curvature(self, total: Any, kind: str, theta: FloatArray, lo: int, hi: int, factor: float) -> None: ...

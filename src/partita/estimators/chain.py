@@ -82,8 +82,6 @@ def chain_objective(
     likelihood = ChainLikelihood(features, y, sets=sets, weights=weights, penalty=l2, linear=linear, **rules)
     if l1 == 0.0:
         return likelihood
-    if not hasattr(objectives, "L1"):
-        raise NotImplementedError("training does not support l1 > 0 yet")
     return objectives.L1(likelihood, np.full(features.size, l1))
 
 

@@ -8,6 +8,7 @@ of attributes, of transitions, of starts, of ends. Its order within the first pa
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,19 @@ class ChainFeatures:
         """The same with the squares of X."""
         return self._adjoint(R, C, squared=True)
 
+    def entries(self) -> FloatArray:
+        """The number of weights that each position may use."""
+        return np.asarray(np.diff(self._common[2]) + np.diff(self._rare[2]), dtype=np.float64)
+
+    def magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """For each parameter the sum of squares and the number of its entries that are not zero."""
+        ones = np.ones((self.n_positions, self.n_labels)), np.ones((self.n_labels, self.n_labels))
+        twin = copy.copy(self)
+        twin._common, twin._rare = (np.zeros(0), *self._common[1:]), (np.zeros(0), *self._rare[1:])
+        if self._by_attribute is not None:
+            twin._by_attribute = (np.ones_like(self._by_attribute[0]), *self._by_attribute[1:])
+        return self.squared(*ones), twin.adjoint(*ones)
+
     def _adjoint(self, R: FloatArray, C: FloatArray, squared: bool) -> FloatArray:
         out = np.empty(self.size)
         out[: self.n_common] = self._common_sums(R, squared).ravel()[self._places]
@@ -151,11 +165,55 @@ class ChainFeatures:
         self.workers.run(kernels.common_sums, [(*common, lo, hi, tables[c]) for c, (lo, hi) in enumerate(self._ranges)])
         return np.asarray(tables.sum(0))
 
+    def take(self, order: Any) -> ChainFeatures:
+        """The map of some chains, in an order, with the same parameters."""
+        twin = copy.copy(self)
+        twin.offsets, positions = take_pieces(self.offsets, order)
+        twin._common, twin._rare = _take_rows(self._common, positions), _take_rows(self._rare, positions)
+        twin._by_attribute = None
+        return twin._resized()
+
+    def block(self, lo: int, hi: int) -> ChainFeatures:
+        """The map of the chains lo..hi, without a copy."""
+        twin = copy.copy(self)
+        first, last = int(self.offsets[lo]), int(self.offsets[hi])
+        twin.offsets = self.offsets[lo : hi + 1] - first
+        twin._common, twin._rare = ((*csr[:2], csr[2][first : last + 1]) for csr in (self._common, self._rare))
+        twin._by_attribute = None
+        return twin._resized()
+
+    def _resized(self) -> ChainFeatures:
+        """Self, after a change of the chains."""
+        self.n_examples, self.n_positions = len(self.offsets) - 1, int(self.offsets[-1])
+        entries = sum(int(pointers[-1] - pointers[0]) for _, _, pointers in (self._common, self._rare))
+        self._ranges = self.workers.ranges(self.n_positions, 4.0 * entries * max(1.0, self.n_labels / 4.0))
+        return self
+
     def parts(self, theta: Any) -> tuple[Any, Any, Any, Any]:
         """Views of the weights of attributes, transitions, starts and ends."""
         a, b = self.n_state, self.n_state + len(self.transitions)
         c = b + self.n_labels * self.starts
         return theta[:a], theta[a:b], theta[b:c], theta[c:]
+
+    def step_layout(self) -> tuple[Any, ...]:
+        """What `kernels.chain_sgd` needs to know of the map."""
+        mask, allowed = np.zeros(self._table_shape), np.zeros((self.n_labels, self.n_labels))
+        mask.ravel()[self._places] = 1.0
+        allowed[self.transitions[:, 0], self.transitions[:, 1]] = 1.0
+        return self._common, self._rare, self._rare_label, mask, allowed, self.starts, self.ends
+
+    def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Copies of the weights: table of common attributes, of rare attributes, transitions, starts, ends."""
+        state, transition, start, end = self.parts(theta)
+        A = np.zeros((self.n_labels, self.n_labels))
+        A[self.transitions[:, 0], self.transitions[:, 1]] = transition
+        return self._table(theta).copy(), state[self.n_common :].copy(), A, start.copy(), end.copy()
+
+    def pack(self, weights: tuple[FloatArray, ...]) -> FloatArray:
+        """The inverse of `unpack`."""
+        table, rare, A, start, end = weights
+        moves = A[self.transitions[:, 0], self.transitions[:, 1]]
+        return np.concatenate([table.ravel()[self._places], rare, moves, start, end])
 
     def _table(self, theta: FloatArray) -> FloatArray:
         if self._full:
@@ -170,6 +228,21 @@ def _first_seen(X: Any) -> IntArray:
     first = np.full(X.shape[1], X.nnz, np.int64)
     first[X.indices[::-1]] = np.arange(X.nnz - 1, -1, -1)
     return np.argsort(first, kind="stable")
+
+
+def take_pieces(offsets: Any, order: Any) -> tuple[IntArray, IntArray]:
+    """The offsets of some pieces put one after the other, and where each of their entries was."""
+    lengths = np.diff(offsets)[order].astype(np.int64)
+    taken = np.zeros(len(lengths) + 1, np.int64)
+    taken[1:] = np.cumsum(lengths)
+    return taken, np.repeat(offsets[:-1][order].astype(np.int64) - taken[:-1], lengths) + np.arange(taken[-1])
+
+
+def _take_rows(csr: tuple[Any, Any, Any], rows: Any) -> tuple[Any, Any, Any]:
+    """Some rows of values, columns and row pointers."""
+    values, indices, pointers = csr
+    taken, entries = take_pieces(pointers, rows)
+    return values[entries] if len(values) else values, indices[entries], taken.astype(np.uint64)
 
 
 def _csr(indices: Any, rows: Any, values: FloatArray | None, n_rows: int) -> tuple[Any, Any, Any]:

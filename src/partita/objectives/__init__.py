@@ -4,9 +4,11 @@ from .chain import ChainLikelihood, ChainPoint
 from .constrained import Constrained, ConstrainedPoint, compile_constraints
 from .elastic_net import ElasticNet, ElasticNetPoint
 from .feasible_set import FeasibleSet
+from .l1 import L1, L1Point
 from .likelihood import Likelihood, LikelihoodPoint
 
 __all__ = [
+    "L1",
     "ChainLikelihood",
     "ChainPoint",
     "Constrained",
@@ -14,6 +16,7 @@ __all__ = [
     "ElasticNet",
     "ElasticNetPoint",
     "FeasibleSet",
+    "L1Point",
     "Likelihood",
     "LikelihoodPoint",
     "compile_constraints",

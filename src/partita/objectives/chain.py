@@ -17,14 +17,20 @@ from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
+from ..kernels import chain_decode
 from ..kernels.chain import inner, moved
 from ..structures.chain_sums import ChainSums
+from .chain_batches import ChainBatches, observed
 from .chain_bounds import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
+from .chain_sweeps import ChainSweeps
+from .l1 import mixture_divergence
 
 Scores = tuple[FloatArray, FloatArray]
 
 #: The power of the diagonal of the Hessian that scales steps: full scaling overcorrects rare features.
 POWER = 0.25
+#: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
+LEAST_CURVATURE = 0.01
 
 
 class ChainLikelihood:
@@ -88,9 +94,15 @@ class ChainLikelihood:
         self.forbidden_starts = np.asarray(np.zeros(n) if forbidden_starts is None else forbidden_starts, dtype=bool)
         self.forbidden_ends = np.asarray(np.zeros(n) if forbidden_ends is None else forbidden_ends, dtype=bool)
         self.partial = self._partial()
-        self.has_gap = self.partial is None and bool(self.penalty.min(initial=np.inf) > 0.0)
+        self.convex = self.partial is None
+        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
         self.capabilities |= bound_capabilities(features)
+        self.ruled = self.forbidden is not None or bool(self.forbidden_starts.any() or self.forbidden_ends.any())
+        if self.convex and not self.ruled and linear is None and isinstance(features, ChainFeatures):
+            self.capabilities |= {Capability.BATCHES}
+            if self.has_gap and np.ptp(self.penalty) == 0.0:
+                self.capabilities |= {Capability.SWEEPS}
         self.buffers = Buffers((features.n_positions, n))
         self.observed = self._statistics() - (0.0 if linear is None else linear)
         self._check_possible()
@@ -112,24 +124,22 @@ class ChainLikelihood:
     def _statistics(self) -> FloatArray:
         """The features of the chains that are fully known, summed with weights."""
         f = self.features
-        n, y = f.n_labels, np.maximum(self.y, 0)
         weights = self.weights.copy()
         if self.partial is not None:
             weights[self.partial.chains] = 0.0
-        w = np.repeat(weights, self.lengths)
-        R = np.zeros((f.n_positions, n))
-        R[np.arange(f.n_positions), y] = w
-        inner = np.ones(f.n_positions, bool)
-        inner[f.offsets[:-1]] = False
-        where = np.flatnonzero(inner)
-        C = np.zeros((n, n))
-        np.add.at(C, (y[where - 1], y[where]), w[where])
-        return f.adjoint(R, C)
+        return f.adjoint(*observed(np.maximum(self.y, 0), f.offsets, weights, f.n_labels))
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> ChainBatches:
+        """The chains as mini-batches in random order, a part of them held out."""
+        return ChainBatches(self, random_state, validation)
+
+    def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
+        """Stochastic gradient descent on single chains."""
+        return ChainSweeps(self, theta, random_state)
 
     def _check_possible(self) -> None:
         """Every chain needs a labelling that is allowed; a known one must be."""
-        ruled = self.forbidden is not None or self.forbidden_starts.any() or self.forbidden_ends.any()
-        if not ruled and self.sets.any(1).all():
+        if not self.ruled and self.sets.any(1).all():
             return
         f, y = self.features, self.y
         bad = np.zeros(f.n_positions, bool)
@@ -172,6 +182,14 @@ class ChainLikelihood:
     def blas_threads(self) -> int | None:
         """No BLAS to speak of."""
         return 1
+
+    @cached_property
+    def least_diagonal(self) -> FloatArray:
+        """A floor under the diagonal of the Hessian where that scales steps."""
+        f, n = self.features, self.features.n_labels
+        p = np.repeat(self.weights, self.lengths)[:, None] * np.full(n, (1.0 - 1.0 / n) / n if n > 1 else 1.0)
+        C = np.full((n, n), float(self.weights @ (self.lengths - 1)) / (n * n))
+        return np.maximum(LEAST_CURVATURE * f.squared(p, C), 1e-12)
 
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
@@ -245,6 +263,13 @@ class ChainPoint:
         """Span of `directions`, and with `momentum` of the step that led here."""
         return ChainSubspace(self, directions, momentum)
 
+    def divergence(self, c: float) -> float:
+        """See `mixture_divergence`."""
+        o, (U, A) = self.objective, self.scores
+        score = np.empty(len(o.weights))
+        chain_decode.score(U, A.reshape(1, *A.shape), o.features.offsets, o.y, 0, len(score), score)
+        return mixture_divergence(score - self.sums.log_z, o.weights, c)
+
     def along(self, direction: FloatArray) -> ChainRay:
         return ChainRay(self, direction)
 
@@ -267,7 +292,7 @@ class ChainPoint:
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
         """v -> v over a power of the diagonal of the Hessian."""
-        scaling = self.diagonal**-POWER
+        scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
         return lambda v: scaling * v
 
     @cached_property

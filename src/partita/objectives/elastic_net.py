@@ -11,6 +11,7 @@ from ..core.results import FloatArray, IntArray
 from ..features import LinearMap
 from ..kernels import proximal
 from ..kernels.columns import by_label
+from .l1 import check_l1, fenchel_gap, shortest_subgradient
 from .likelihood import Likelihood, LikelihoodPoint, OnLikelihood
 
 #: Proximal Newton steps in one descent.
@@ -33,13 +34,7 @@ class ElasticNet(OnLikelihood):
 
     Notes
     -----
-    A point's gradient is the shortest subgradient, and its `gap` is ``F(theta)`` minus the Fenchel dual at
-    ``q_i = e_{y_i} + c (p_i - e_{y_i})``: with v = A'r,
-
-        sum_i w_i KL(q_i || p_i) + sum_j [l1 |theta_j| + (l2/2) theta_j^2 + c v_j theta_j + (c |v_j| - l1)_+^2 / (2 l2)],
-
-    for the largest c <= 1 that keeps the last term finite (``|c v_j| <= l1`` where l2 = 0), or the one for which it
-    vanishes. Both sums have no negative terms, so the gap is exact to rounding however small it is. Free intercepts need
+    A point's gradient is the shortest subgradient, and its `gap` that of `fenchel_gap`. Free intercepts need
     ``sum_i r_i = 0``: they are first set to their best values, by Newton's method on the scores.
     """
 
@@ -50,9 +45,7 @@ class ElasticNet(OnLikelihood):
             raise ValueError("l1 penalties do not support a likelihood with a linear term")
         super().__init__(likelihood)
         self.features: LinearMap = likelihood.features
-        self.l1 = np.array(np.broadcast_to(np.asarray(l1, dtype=np.float64), (self.size,)))
-        if not np.isfinite(self.l1).all() or self.l1.min(initial=0.0) < 0.0:
-            raise ValueError("l1 must be finite and non-negative")
+        self.l1 = check_l1(l1, self.size)
         self.capabilities = frozenset({Capability.WORKING_SET})
         free = (self.l1 == 0.0) & (likelihood.penalty == 0.0)
         self.free: IntArray = np.flatnonzero(free)
@@ -81,9 +74,7 @@ class ElasticNetPoint:
     @cached_property
     def gradient(self) -> FloatArray:
         """The shortest subgradient."""
-        g, l1, theta = self.smooth.gradient, self.objective.l1, self.parameters
-        at_zero = np.sign(g) * np.maximum(np.abs(g) - l1, 0.0)
-        return np.where(theta == 0.0, at_zero, g + l1 * np.sign(theta))
+        return shortest_subgradient(self.smooth.gradient, self.objective.l1, self.parameters)
 
     @cached_property
     def centred(self) -> ElasticNetPoint:
@@ -134,18 +125,7 @@ class ElasticNetPoint:
             return np.inf
         slack = left * (1.0 + float(np.abs(theta[o.free]).max(initial=0.0)))  # what rounding left, times the intercepts
         v[o.free] = 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(v == 0.0, np.inf, l1 / np.abs(v))
-        scales = {min(1.0, float(ratio[l2 == 0.0].min(initial=1.0))), min(1.0, float(ratio.min(initial=1.0)))}
-        return slack + min(self._gap_at(c, v) for c in scales)
-
-    def _gap_at(self, c: float, v: FloatArray) -> float:
-        o = self.objective
-        l1, l2, theta = o.l1, o.likelihood.penalty, self.parameters
-        excess = np.maximum(c * np.abs(v) - l1, 0.0)
-        conjugate = np.divide(0.5 * excess**2, l2, out=np.zeros_like(v), where=l2 > 0.0)
-        terms = l1 * np.abs(theta) + 0.5 * l2 * theta**2 + c * v * theta + conjugate
-        return float(np.maximum(terms, 0.0).sum()) + max(0.0, self._divergence(c))
+        return slack + fenchel_gap(v, theta, l1, l2, self._divergence)
 
     def _divergence(self, c: float) -> float:
         """sum_i w_i KL(q_i || p_i) with q = e_y + c (p - e_y): s = 1 - p_y is scaled by c."""

@@ -7,12 +7,15 @@ from .lbfgs import LBFGS
 from .loop import minimize
 from .majorize import Majorize
 from .newton import Newton
+from .orthant import OWLQN
 from .proximal import ProximalNewton
 from .sgd import SGD
 from .stochastic import StochasticBound
+from .stochastic_start import StochasticStart
 
 __all__ = [
     "LBFGS",
+    "OWLQN",
     "SGD",
     "Auto",
     "ConjugateGradient",
@@ -22,6 +25,7 @@ __all__ = [
     "ProximalNewton",
     "SteepestDescent",
     "StochasticBound",
+    "StochasticStart",
     "make_solver",
     "minimize",
 ]

@@ -11,17 +11,19 @@ from .descent import ConjugateGradient, SteepestDescent
 from .lbfgs import LBFGS
 from .majorize import Majorize
 from .newton import Newton
+from .orthant import OWLQN
 from .proximal import ProximalNewton
 from .sgd import SGD
 from .stochastic import StochasticBound
+from .stochastic_start import StochasticStart
 
 
 @dataclass(frozen=True)
 class Auto:
     """The fastest solver measured for what the objective offers.
 
-    Newton with Hessian products, L-BFGS without, proximal Newton where the gradient has jumps, constrained Newton on sets.
-    Where a step along a line costs nearly as much as a new point (chains), L-BFGS scaled by the preconditioner.
+    Newton with Hessian products, L-BFGS without, proximal Newton or OWL-QN where the gradient has jumps, constrained Newton
+    on sets. Where a step along a line costs nearly as much as a new point (chains), L-BFGS scaled by the preconditioner.
     """
 
     @property
@@ -38,9 +40,10 @@ class Auto:
 
     def start(self, objective: Objective, point: Point) -> tuple[Solver, Any]:
         offers = objective.capabilities
-        chosen: Solver = next((s for s in (Newton(), LBFGS()) if s.requires <= offers), ProximalNewton())
-        if getattr(objective, "costly_rays", False) and LBFGS(scaled=True).requires <= offers:
-            chosen = LBFGS(memory=20, scaled=True)
+        chosen: Solver = next((s for s in (Newton(), LBFGS(), OWLQN()) if s.requires <= offers), ProximalNewton())
+        scaled = LBFGS(memory=20, scaled=True)
+        if getattr(objective, "costly_rays", False) and scaled.requires <= offers:
+            chosen = scaled
         if Capability.CONSTRAINED_STEP in offers:
             chosen = ConstrainedNewton()
         return chosen, chosen.start(objective, point)
@@ -59,8 +62,10 @@ SOLVERS: dict[str, Any] = {
     "cg": ConjugateGradient,
     "steepest": SteepestDescent,
     "stochastic": StochasticBound,
+    "stochastic_start": StochasticStart,
     "sgd": SGD,
     "proximal": ProximalNewton,
+    "owlqn": OWLQN,
 }
 
 

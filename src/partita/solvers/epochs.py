@@ -27,7 +27,7 @@ class EpochState:
     steps: int = 0  # mini-batches so far
     epochs: int = 0
     per_epoch: int = 1
-    table: FloatArray | None = None  # residual of every example when last seen
+    table: Any = None  # residual of every example when last seen
     total: FloatArray | None = None  # data gradient of those residuals, summed
     iterate: FloatArray | None = None  # where the next epoch starts, if not at the parameters reported
     best: float = np.inf
@@ -124,7 +124,7 @@ class EpochSolver:
         value = (loss if held is None else held) + 0.5 * float((source.penalty * theta) @ theta)
         return EstimatedPoint(theta, value, gradient + source.penalty * theta, held is not None)
 
-    def _gradient(self, state: EpochState, residual: FloatArray, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
+    def _gradient(self, state: EpochState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
         """The batch's part of the data gradient, and an unbiased estimate of the whole.
 
         With a table (SAGA) both need one product: the change of the residuals since the last visit, pulled back.

@@ -71,14 +71,12 @@ class LBFGS:
         if found is None:
             return None
         following = found[0]
-        remember(pairs, point, following)
+        add_pair(pairs, following.parameters - point.parameters, following.gradient - point.gradient)
         return following
 
 
-def remember(pairs: Any, point: Point, following: Point) -> None:
-    """Add the change of parameters and gradient from one point to the next, unless it is lost to rounding."""
-    s = following.parameters - point.parameters
-    y = following.gradient - point.gradient
+def add_pair(pairs: Any, s: FloatArray, y: FloatArray) -> None:
+    """Remember a step and the change of the gradient along it, if they show curvature."""
     sy, yy = float(s @ y), float(y @ y)
     if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
         kept = np.float32 if len(s) >= LARGE else np.float64
@@ -89,7 +87,7 @@ def identity(vector: FloatArray) -> FloatArray:
     return vector
 
 
-def two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray] = identity) -> FloatArray:
     """The inverse Hessian that the pairs suggest, times the gradient; without pairs it is `scaling`."""
     q = gradient.copy()
     if not pairs:

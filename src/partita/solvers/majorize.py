@@ -11,7 +11,7 @@ import numpy as np
 from ..core.protocols import BOUNDS, BoundedRay, Capability, Objective, Point, Subspace
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_low_rank, check_real
-from .lbfgs import identity, remember, two_loop
+from .lbfgs import add_pair, identity, two_loop
 
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
@@ -142,7 +142,8 @@ class Majorize:
         state["radius"] = LINE_RADIUS * step
         following = _progress(point, ray.at(step)[0])
         if following is not None:
-            remember(state["line"], point, following)
+            step_taken = following.parameters - point.parameters
+            add_pair(state["line"], step_taken, following.gradient - point.gradient)
         return following
 
     def _constrained_step(self, point: Point) -> Point | None:

@@ -78,7 +78,7 @@ class SGD(EpochSolver):
             state.table[source.slots(lo, hi)] = residual
             state.total += source.pull_back(residual, lo, hi)
 
-    def _gradient(self, state: EpochState, residual: FloatArray, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
+    def _gradient(self, state: EpochState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
         if self.method != "svrg" or state.table is None or state.total is None:
             return super()._gradient(state, residual, lo, hi)
         source = state.source
