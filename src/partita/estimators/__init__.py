@@ -1,7 +1,9 @@
 """The scikit-learn face."""
 
+from .chain import ChainCRF
 from .max_entropy import MaxEnt
 from .persistence import load, save
+from .sequences import SequenceData
 from .softmax import SoftmaxRegression, l1_max
 
-__all__ = ["MaxEnt", "SoftmaxRegression", "l1_max", "load", "save"]
+__all__ = ["ChainCRF", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"]

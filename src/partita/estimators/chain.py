@@ -1,0 +1,461 @@
+"""Conditional random fields on chains: the labels of sequences."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import objectives
+from ..core.errors import ConvergenceWarning
+from ..core.parallel import Workers
+from ..core.protocols import Progress
+from ..core.results import FloatArray, IntArray, Solution, Status
+from ..core.strings import pack_strings
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..features.attributes import AttributeVectorizer
+from ..features.chain import ChainFeatures
+from ..features.chain_layout import ChainLayout
+from ..features.pairs import label_indicator, label_pairs, state_pairs
+from ..objectives.chain import ChainLikelihood
+from ..report import ProgressPrinter
+from ..solvers import make_solver, minimize
+from ..structures import Chain
+from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials
+from .chain_streaming import ChainStreamingMixin
+from .forbidden import check_forbidden, check_possible, forbidden_tables
+from .persistence import SavedModel
+from .sequences import Labels, SequenceData, counting, labels_of, read_sequences
+from .softmax import FAR, FAR_STALLED
+from .streaming import solver_seed
+
+FEATURES = ("observed", "all")
+#: Options of sklearn-crfsuite that steer its optimisers or its files, and have nothing to do here.
+UNUSED_OPTIONS = frozenset(
+    {
+        *("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "calibration_eta"),
+        *("calibration_rate", "calibration_samples", "calibration_candidates", "calibration_max_trials", "pa_type", "c"),
+        *("error_sensitive", "averaging", "variance", "gamma", "keep_tempfiles", "trainer_cls"),
+    }
+)
+
+
+def chain_objective(
+    features: ChainFeatures,
+    y: IntArray,
+    *,
+    l2: float | FloatArray = 1.0,
+    l1: float = 0.0,
+    weights: Any = None,
+    forbidden: Any = None,
+    forbidden_starts: Any = None,
+    sets: Any = None,
+) -> Any:
+    """The objective that `ChainCRF` minimises, for use with `partita.minimize`.
+
+    Parameters
+    ----------
+    features : ChainFeatures
+    y : array of int64
+        Codes of the labels of all positions; a code below zero stands for row ``-1 - code`` of `sets`.
+    l2, l1 : float
+        Penalties, on every parameter. `l2` may be an array.
+    weights : array, optional
+        One weight per sequence.
+    forbidden : array of bool of shape (n_labels, n_labels), optional
+        Labels that may not follow each other.
+    forbidden_starts : array of bool of shape (n_labels,), optional
+        Labels that may not stand first.
+    sets : array of bool of shape (k, n_labels), optional
+        Sets of labels, one of which is right.
+    """
+    extra = {"forbidden": forbidden, "forbidden_starts": forbidden_starts, "sets": sets}
+    extra = {name: value for name, value in extra.items() if value is not None}
+    missing = extra.keys() - inspect.signature(ChainLikelihood).parameters.keys()
+    if missing:
+        raise NotImplementedError(f"training does not support {', '.join(sorted(missing))} yet")
+    likelihood = ChainLikelihood(features, y, weights=weights, penalty=l2, **extra)  # type: ignore[arg-type]
+    if l1 == 0.0:
+        return likelihood
+    if not hasattr(objectives, "L1"):
+        raise NotImplementedError("training does not support l1 > 0 yet")
+    return objectives.L1(likelihood, np.full(features.size, l1))
+
+
+class _Holdout:
+    """A solver callback: keeps the parameters with the highest log-likelihood of held-out sequences."""
+
+    def __init__(self, model: ChainCRF, data: SequenceData, labels: Labels, layout: ChainLayout, tables: Any) -> None:
+        self.data, self.labels, self.layout, self.tables = data, labels, layout, tables
+        self.patience, self.workers = model.patience, Workers(model.n_jobs)
+        lengths = data.lengths[data.lengths > 0]
+        if not len(lengths):
+            raise ValueError("X_dev has no sequence with a position")
+        self.chain = Chain(layout.n_labels, lengths, model.n_jobs)
+        self.scores: list[float] = []
+        self.best: FloatArray | None = None
+        self.stopped = False
+
+    def __call__(self, progress: Progress) -> bool:
+        scores = potentials(self.layout, progress.parameters, self.data, self.tables, self.workers)
+        value = float(log_probabilities(self.chain, scores, self.labels).sum()) / len(scores[0])
+        if not self.scores or value > max(self.scores):
+            self.best = progress.parameters.copy()
+        self.scores.append(value)
+        self.stopped = len(self.scores) - 1 - int(np.argmax(self.scores)) >= self.patience
+        return self.stopped
+
+
+class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstimator):
+    """A conditional random field on chains: p(y | x) is log-linear in attributes of positions and pairs of labels.
+
+    Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||theta||^2 + l1 ||theta||_1``. CRFsuite's ``c2`` is ``l2 / 2``, its
+    ``c1`` is ``l1``; see `from_crfsuite`.
+
+    Parameters
+    ----------
+    l2, l1 : float
+        Strengths of the quadratic penalty and of the penalty on absolute values, on all weights.
+    solver : str or solver object
+        ``"auto"``, ``"lbfgs"``, ``"newton"``, …; see `SoftmaxRegression`.
+    features : {"observed", "all"}
+        Weights for the pairs of attribute and label that occur in training, or for all pairs.
+    transitions : {"observed", "all"}
+        Weights for the pairs of labels that follow each other in training, or for all pairs. A pair without a weight has the
+        score 0; it is not forbidden.
+    start_end : bool
+        Weights of labels for standing first and last.
+    min_frequency : int
+        Pairs that come less often have no weight: the sum of the attribute's values, as in CRFsuite.
+    hashing : int or None
+        Number of columns to hash attributes into. The model then keeps no names.
+    constraints : None
+        Constraints on weights are not supported yet.
+    forbidden : list of pairs of labels, "iob2", "iobes" or None
+        Pairs (first, second) that may never follow each other, in training and prediction. The rules forbid what is no
+        chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another).
+    max_iter : int
+        Most iterations of the solver.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by the number of positions, is at most `tol`.
+    patience : int
+        With `X_dev`: stop after so many iterations without improvement.
+    warm_start : bool
+        Start from the last fit; weights are matched by the names of attributes and labels.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    random_state : None, int or generator
+        Order of the sequences in stochastic solvers.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, sorted.
+    attributes_ : list
+        Names of the attributes; their numbers if there are no names.
+    state_features_, transition_features_ : dict
+        Weights: ``{(attribute, label): weight}`` and ``{(label from, label to): weight}``.
+    start_features_, end_features_ : dict
+        ``{label: weight}``, empty without `start_end`.
+    n_features_in_ : int
+        Number of attributes.
+    parameters_ : array
+        All weights: of ``state_index_``, ``transition_index_``, starts and ends.
+    precision_ : array or None
+        Curvature of the objective along each of them: how firmly `partial_fit` holds on to it. None with l1.
+    dev_scores_ : array
+        Mean log-likelihood of a position of `X_dev` at each iteration; empty without `X_dev`.
+    n_iter_ : int
+    n_seen_ : int
+        Sequences learned from, over all calls of `partial_fit`.
+    trace_ : Trace
+    status_ : Status
+
+    Notes
+    -----
+    X is a list of sequences. A sequence is a list of tokens (dicts or lists of strings, with the meaning they have to
+    python-crfsuite), or a sparse or dense matrix with a row per position. One stacked matrix with ``lengths=`` and
+    `SequenceData` do as well. y is a list of lists of labels, strings or integers. A label may also be None (unknown) or a
+    set of labels, one of which is right: training then sums over the possibilities.
+
+    Examples
+    --------
+    >>> from partita import ChainCRF
+    >>> X = [[{"w": "the"}, {"w": "cat"}], [{"w": "a"}, {"w": "cat"}, {"w": "sat"}]]
+    >>> y = [["D", "N"], ["D", "N", "V"]]
+    >>> model = ChainCRF(l2=0.1).fit(X, y)
+    >>> model.predict([[{"w": "the"}, {"w": "dog"}]])
+    [['D', 'N']]
+    """
+
+    def __init__(
+        self,
+        l2: float = 1.0,
+        l1: float = 0.0,
+        solver: Any = "auto",
+        features: str = "observed",
+        transitions: str = "observed",
+        start_end: bool = False,
+        min_frequency: int = 0,
+        hashing: int | None = None,
+        constraints: Any = None,
+        forbidden: Any = None,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        patience: int = 10,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.l2 = l2
+        self.l1 = l1
+        self.solver = solver
+        self.features = features
+        self.transitions = transitions
+        self.start_end = start_end
+        self.min_frequency = min_frequency
+        self.hashing = hashing
+        self.constraints = constraints
+        self.forbidden = forbidden
+        self.max_iter = max_iter
+        self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def from_crfsuite(
+        cls,
+        algorithm: str | None = "lbfgs",
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        max_iterations: int | None = None,
+        verbose: bool = False,
+        model_filename: str | None = None,
+        **options: Any,
+    ) -> ChainCRF:
+        """The model that ``sklearn_crfsuite.CRF`` would train with these options.
+
+        ``l2 = 2 c2`` (CRFsuite's default is ``c2 = 1``) and ``l1 = c1``. Options that only steer CRFsuite's optimisers
+        (``epsilon``, ``num_memories``, …) are accepted and do nothing: `tol` and `solver` are ours.
+        """
+        if algorithm in ("ap", "pa", "arow"):
+            raise ValueError(
+                f"algorithm={algorithm!r} maximises no likelihood (it is a perceptron or margin method); "
+                "ChainCRF stands in for 'lbfgs' and 'l2sgd'"
+            )
+        if algorithm not in (None, "lbfgs", "l2sgd"):
+            raise ValueError(f"algorithm must be one of 'lbfgs', 'l2sgd'; got {algorithm!r}")
+        if model_filename is not None:
+            raise ValueError(f"model_filename={model_filename!r}: models are kept in memory; use save and ChainCRF.load")
+        unknown = options.keys() - UNUSED_OPTIONS
+        if unknown:
+            raise TypeError(f"sklearn_crfsuite.CRF has no option {min(unknown)!r}")
+        made = cls(
+            l2=2.0 * (1.0 if c2 is None else c2),
+            l1=0.0 if c1 is None or algorithm == "l2sgd" else c1,
+            features="all" if all_possible_states else "observed",
+            transitions="all" if all_possible_transitions else "observed",
+            min_frequency=0 if min_freq is None else min_freq,  # type: ignore[arg-type]
+            verbose=int(verbose),
+        )
+        return made if max_iterations is None else made.set_params(max_iter=max_iterations)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = True
+        tags.input_tags.dict = True
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        for name in ("_cache", "_objective"):
+            state.pop(name, None)
+        return state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        lengths: Any = None,
+        sample_weight: Any = None,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        lengths_dev: Any = None,
+    ) -> ChainCRF:
+        """Fit to sequences X and their labels y. A failed fit changes nothing.
+
+        Parameters
+        ----------
+        X, y, lengths
+            See the notes of the class. y may be None if X is `SequenceData` with labels.
+        sample_weight : array of shape (n_sequences,), optional
+        X_dev, y_dev, lengths_dev : optional
+            Held-out sequences. Training stops when their log-likelihood has not risen for `patience` iterations, and the
+            parameters at which it was highest are kept.
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, lengths, sample_weight, X_dev, y_dev, lengths_dev)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any, X_dev: Any, y_dev: Any, lengths_dev: Any) -> ChainCRF:
+        self._check_parameters()
+        if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
+            raise ValueError("X_dev and y_dev must be given together")
+        vectorizer = AttributeVectorizer(hashing=self.hashing)
+        data = read_sequences(X, lengths, vectorizer, fit=True)
+        labels = labels_of(data, y).compact()
+        weights = check_weights("sample_weight", sample_weight, len(data))
+        check_possible(labels, data.offsets, *forbidden_tables(self.forbidden, labels.classes))
+        data, weights = counting(data, labels, weights)
+        if not len(data):
+            raise ValueError("X has no sequence with a position and a positive weight")
+        labels = data.labels.compact()  # type: ignore[union-attr]
+        tables = forbidden_tables(self.forbidden, labels.classes)
+        features = self._features(data, labels)
+        layout = ChainLayout.of(features, labels.classes, data.attributes)
+        objective = self._objective_of(features, labels, weights, tables, float(self.l2), self.l1)
+        start = None
+        if self.warm_start and hasattr(self, "parameters_"):
+            start = self._layout.align(self.parameters_, layout)
+        holdout = None
+        if X_dev is not None:
+            dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
+            holdout = _Holdout(self, dev, labels_of(dev, y_dev, layout.classes), layout, tables)
+        solution = self._minimize(objective, start, [] if holdout is None else [holdout])
+        point, status = solution.point, solution.status
+        if holdout is not None and holdout.best is not None:
+            point = objective.at(holdout.best)
+            status = Status.STALLED if holdout.stopped else status
+        self._warn(solution, status, early=holdout is not None)
+        self._store_point(layout, point, trim=not isinstance(X, SequenceData))
+        self._store_run(solution, status, tables, len(data))
+        self.dev_scores_ = np.array(holdout.scores if holdout else [])
+        if vectorizer.attributes_ and len(vectorizer.attributes_) == self.n_features_in_:
+            self._cache["vectorizer"] = vectorizer
+        if objective.size <= ERROR_LIMIT and self.l1 == 0.0:
+            self._objective = objective
+        return self
+
+    def _check_parameters(self) -> None:
+        check_real("l2", self.l2, minimum=0.0)
+        check_real("l1", self.l1, minimum=0.0)
+        make_solver(self.solver)
+        check_choice("features", self.features, FEATURES)
+        check_choice("transitions", self.transitions, FEATURES)
+        for name in ("start_end", "warm_start"):
+            check_flag(name, getattr(self, name))
+        check_real("min_frequency", self.min_frequency, minimum=0.0)
+        if self.hashing is not None:
+            check_count("hashing", self.hashing, minimum=1)
+        if self.constraints:
+            raise ValueError("constraints on the weights of a chain are not supported yet; leave constraints=None")
+        check_forbidden(self.forbidden)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        check_count("patience", self.patience, minimum=1)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        Workers(self.n_jobs)
+
+    def _features(self, data: SequenceData, labels: Labels, also: ChainLayout | None = None) -> ChainFeatures:
+        """The feature map of training data, with weights also for the pairs of another layout."""
+        n = len(labels.classes)
+        indicator = label_indicator(labels.codes, n, labels.sets)
+        minimum = float(self.min_frequency)
+        attribute, label = state_pairs(data.X, indicator, self.features == "all", minimum)
+        transitions = label_pairs(indicator, data.offsets, self.transitions == "all", minimum)
+        state = np.column_stack([attribute, label])
+        if also is not None:
+            found = ChainLayout(labels.classes, data.attributes, data.X.shape[1], state, transitions, False)
+            both = also.union(found)
+            present = np.bincount(data.X.indices, minlength=data.X.shape[1]) > 0
+            state, transitions = both.state[present[both.state[:, 0]]], both.transitions
+        ends = bool(self.start_end)
+        return ChainFeatures(
+            *(data.X, data.offsets, n, state[:, 0], state[:, 1], transitions, ends, ends), workers=Workers(self.n_jobs)
+        )
+
+    def _objective_of(
+        self, features: ChainFeatures, labels: Labels, weights: FloatArray, tables: Any, l2: Any, l1: float = 0.0
+    ) -> Any:
+        return chain_objective(
+            features,
+            labels.codes,
+            l2=l2,
+            l1=l1,
+            weights=weights,
+            forbidden=tables[0],
+            forbidden_starts=tables[1],
+            sets=labels.sets,
+        )
+
+    def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:
+        if self.verbose:
+            callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0), *callbacks]
+        solver = self._make_solver()
+        return minimize(objective, start, solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+
+    def _make_solver(self) -> Any:
+        """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
+        solver: Any = make_solver(self.solver)
+        seeded = hasattr(solver, "random_state") and (isinstance(self.solver, str) or self.random_state is not None)
+        return replace(solver, random_state=solver_seed(self.random_state)) if seeded else solver
+
+    def _warn(self, solution: Solution, status: Status, early: bool) -> None:
+        norm = solution.trace.gradient_norm[-1]
+        short = not status.ok
+        if status is Status.PRECISION:
+            short = norm > FAR * self.tol
+        elif status is Status.STALLED and not early:
+            short = norm > max(FAR_STALLED, FAR * self.tol)
+        if short:
+            warnings.warn(f"ChainCRF {status}", ConvergenceWarning, stacklevel=4)
+
+    def _store_point(self, layout: ChainLayout, point: Any, trim: bool) -> None:
+        values = np.array(point.parameters)
+        precision = None
+        if self.l1 > 0.0:
+            keep = values != 0.0
+            keep[sum(layout.sizes[:2]) :] = True
+            layout, values = layout.restrict(keep), values[keep]
+        else:
+            precision = point._diagonal
+        self._store_layout(layout.trim() if trim else layout, values, precision)
+
+    def _store_layout(self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None) -> None:
+        self.classes_ = layout.classes
+        self.n_features_in_ = layout.n_attributes
+        packed: Any = (None, None) if layout.names is None else pack_strings(layout.names)
+        self.vocabulary_bytes_, self.vocabulary_offsets_ = packed
+        self.state_index_ = layout.state.astype(np.int32)
+        self.transition_index_ = layout.transitions.astype(np.int32)
+        self.start_end_ = layout.start_end
+        self.hashing_ = self.hashing
+        self.parameters_ = values
+        self.precision_ = None if precision is None else precision.astype(np.float32)
+        self.__dict__.pop("_objective", None)
+        self._cache: dict[str, Any] = {"layout": layout}
+
+    def _store_run(self, solution: Solution, status: Status, tables: Any, seen: int) -> None:
+        self.forbidden_transitions_, self.forbidden_starts_ = tables
+        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, status
+        self.n_seen_ = seen
+        self.fixed_classes_ = False

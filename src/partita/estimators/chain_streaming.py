@@ -1,0 +1,117 @@
+"""Training of chains on data that arrive in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.results import Status
+from ..core.validation import check_weights
+from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
+from ..features.chain_layout import ChainLayout
+from .forbidden import check_possible, forbidden_tables
+from .sequences import SequenceData, counting, labels_of, read_sequences
+
+
+class ChainStreamingMixin:
+    """`partial_fit` for a chain."""
+
+    def partial_fit(
+        self: Any, X: Any, y: Any = None, classes: Any = None, lengths: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Learn from more sequences, starting from what was learned before. Every call counts as new data.
+
+        What the earlier sequences said is kept as a normal distribution of the weights: its mean is the current weights, its
+        precision the curvature (`precision_`), one number per weight. The new weights minimise the loss of the new sequences
+        plus half the precisions times the squared distances to the old weights: Laplace's approximation, again and again.
+        The first call is the same as `fit`. A few large batches are better than many small ones. New attributes and labels
+        get weights, unless attributes are hashed or `classes` was given. `min_frequency` counts within a call.
+
+        Parameters
+        ----------
+        X, y, lengths, sample_weight
+            As in `fit`.
+        classes : list of labels, optional
+            All labels that will ever come, in the first call. Without it, every call may bring new ones.
+
+        Examples
+        --------
+        >>> from partita import ChainCRF
+        >>> model = ChainCRF(l2=0.1)
+        >>> model = model.partial_fit([[["w:the"], ["w:cat"]]], [["D", "N"]])
+        >>> model = model.partial_fit([[["w:a"], ["w:cat"], ["w:sat"]]], [["D", "N", "V"]])
+        >>> model.predict([[["w:the"], ["w:cat"], ["w:sat"]]])
+        [['D', 'N', 'V']]
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._partial_fit(X, y, classes, lengths, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _partial_fit(self: Any, X: Any, y: Any, classes: Any, lengths: Any, sample_weight: Any) -> Any:
+        self._check_parameters()
+        old = self._layout if hasattr(self, "parameters_") else None
+        if self.l1 > 0.0 or (old is not None and self.precision_ is None):
+            raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
+        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
+        data = data if old is None else _extended(data, old)
+        known = self._known_classes(classes, old)
+        found = labels_of(data, y, known)
+        if known is None and old is not None:
+            found = labels_of(data, y, np.union1d(old.classes, found.compact().classes))
+        weights = check_weights("sample_weight", sample_weight, len(data))
+        tables = forbidden_tables(self.forbidden, found.classes)
+        check_possible(found, data.offsets, *tables)
+        data, weights = counting(data, found, weights)
+        if not len(data):
+            raise ValueError("X has no sequence with a position and a positive weight")
+        labels: Any = data.labels
+        features = self._features(data, labels, also=old)
+        batch = ChainLayout.of(features, labels.classes, data.attributes)
+        mean, precision = np.zeros(batch.size), np.full(batch.size, float(self.l2))
+        if old is not None:
+            mean = old.align(self.parameters_, batch)
+            precision = old.align(self.precision_.astype(np.float64), batch, fill=float(self.l2))
+        objective = self._objective_of(features, labels, weights, tables, precision)
+        objective.observed = objective.observed + precision * mean  # the distance to `mean`, up to a constant
+        solution = self._minimize(objective, mean, [])
+        self._warn(solution, solution.status, early=False)
+        values, firm = np.array(solution.parameters), solution.point._diagonal
+        layout = batch
+        if old is not None:
+            layout = old.union(batch)
+            new = batch.align(np.ones(batch.size), layout) > 0.0
+            values = np.where(new, batch.align(values, layout), old.align(self.parameters_, layout))
+            firm = np.where(new, batch.align(firm, layout), old.align(self.precision_.astype(np.float64), layout))
+        fixed = classes is not None or getattr(self, "fixed_classes_", False)
+        seen = getattr(self, "n_seen_", 0) + len(data)
+        self._store_layout(layout, values, firm)
+        self._store_run(solution, Status.STREAM, tables, seen)
+        self.fixed_classes_ = fixed
+        self.dev_scores_ = np.zeros(0)
+        return self
+
+    def _known_classes(self: Any, classes: Any, old: ChainLayout | None) -> Any:
+        """The only labels that may come; None if there may be new ones."""
+        if old is None:
+            return None if classes is None else np.unique(classes)
+        if classes is not None and not np.array_equal(np.unique(classes), old.classes):
+            raise ValueError(f"classes {list(classes)} differ from those known so far, {old.classes.tolist()}")
+        return old.classes if classes is not None or self.fixed_classes_ else None
+
+
+def _extended(data: SequenceData, old: ChainLayout) -> SequenceData:
+    """The data in columns that begin with those of an earlier layout."""
+    if data.attributes is None or old.names is None:
+        if (data.attributes is None) != (old.names is None) or data.X.shape[1] != old.n_attributes:
+            kind = "without names" if old.names is None else "with names"
+            raise ValueError(f"X must have the {old.n_attributes} attributes {kind} that the model began with")
+        return data
+    index = AttributeIndex(old.names)
+    X, columns = data.X, index.number(data.attributes)
+    X = assemble(columns[X.indices], X.data, np.diff(X.indptr), index.size)
+    return SequenceData._make(X, data.offsets, data.labels, index.names)

@@ -1,0 +1,116 @@
+"""Labels that may not follow each other, or not stand first."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..core.results import IntArray
+from ..structures import Chain
+from .sequences import Labels, position_of
+
+#: Prefixes that continue a chunk, that leave it open, for each scheme by name.
+RULES = {"iob2": ("I", ""), "iobes": ("IE", "BI")}
+
+
+def check_forbidden(forbidden: Any) -> None:
+    """Raise a ValueError unless it is None, the name of a rule, or pairs of labels."""
+    if forbidden is None:
+        return
+    if isinstance(forbidden, str):
+        if forbidden not in RULES:
+            raise ValueError(f"forbidden must be pairs of labels or one of 'iob2', 'iobes'; got {forbidden!r}")
+        return
+    try:
+        bad = [pair for pair in forbidden if isinstance(pair, str) or len(pair) != 2]
+    except TypeError:
+        bad = [forbidden]
+    if bad:
+        raise ValueError(f"forbidden must be pairs of labels or one of 'iob2', 'iobes'; got {bad[0]!r}")
+
+
+def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any]:
+    """Which labels may not follow which, (n, n), and which may not stand first, (n,); None where there are none such."""
+    check_forbidden(forbidden)
+    if forbidden is None:
+        return None, None
+    labels = classes.tolist()
+    if isinstance(forbidden, str):
+        return _rule(forbidden, labels)
+    table = np.zeros((len(labels), len(labels)), bool)
+    codes = {label: code for code, label in enumerate(labels)}
+    for first, second in np.asarray(forbidden, dtype=object).tolist():
+        unknown = [label for label in (first, second) if label not in codes]
+        if unknown:
+            warnings.warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data", stacklevel=5)
+        else:
+            table[codes[first], codes[second]] = True
+    return (table if table.any() else None), None
+
+
+def _rule(name: str, labels: list[Any]) -> tuple[Any, Any]:
+    if not all(isinstance(label, str) for label in labels):
+        raise ValueError(f"forbidden={name!r} needs labels that are strings such as 'B-PER'; got {labels[0]!r}")
+    inside, leaves_open = RULES[name]
+    parts = [label.partition("-")[::2] for label in labels]
+    goes_on = np.array([prefix != "" and prefix in inside for prefix, _ in parts])
+    opens = np.array([prefix != "" and prefix in (leaves_open or "BI") for prefix, _ in parts])
+    kinds = np.array([kind for _, kind in parts])
+    fits = opens[:, None] & (kinds[:, None] == kinds)
+    table = goes_on & ~fits
+    if leaves_open:
+        table |= opens[:, None] & ~goes_on
+    return table, goes_on
+
+
+def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any) -> None:
+    """Raise a ValueError that names the first place where the labels break a rule."""
+    if table is None and starts is None:
+        return
+    y, names = labels.codes, labels.classes.tolist()
+    full = np.unique(offsets)  # without empty sequences
+    first = full[:-1]
+    if starts is not None:
+        bad = first[(y[first] >= 0) & starts[y[first]]]
+        if len(bad):
+            raise ValueError(f"forbidden: {names[y[bad[0]]]!r} stands first, at {position_of(int(bad[0]), offsets)} of y")
+    if table is not None:
+        inner = np.ones(len(y), bool)
+        inner[first] = False
+        here = np.flatnonzero(inner)
+        here = here[(y[here] >= 0) & (y[here - 1] >= 0)]
+        bad = here[table[y[here - 1], y[here]]]
+        if len(bad):
+            pair = f"{names[y[bad[0] - 1]]!r} is followed by {names[y[bad[0]]]!r}"
+            raise ValueError(f"forbidden: {pair} at {position_of(int(bad[0]), offsets)} of y")
+    if labels.sets is not None:
+        n = len(names)
+        unary = mask_scores(np.zeros((len(y), n)), labels)
+        pairwise = np.zeros((n, n))
+        forbid(unary, pairwise, full, table, starts)
+        try:
+            Chain(n, np.diff(full)).argmax((unary, pairwise))
+        except ValueError as error:
+            raise ValueError(f"the sets of labels in y leave no labelling without a forbidden pair: {error}") from None
+
+
+def forbid(unary: Any, pairwise: Any, offsets: IntArray, table: Any, starts: Any) -> None:
+    """Set what is forbidden to -inf, in place. No sequence is empty."""
+    if table is not None:
+        pairwise[table] = -np.inf
+    if starts is not None:
+        rows = offsets[:-1]
+        unary[rows] = np.where(starts, -np.inf, unary[rows])
+
+
+def mask_scores(unary: Any, labels: Labels) -> Any:
+    """A copy of the scores with -inf for labels other than those that are known or allowed."""
+    allowed = np.zeros(unary.shape, bool)
+    known = np.flatnonzero(labels.codes >= 0)
+    allowed[known, labels.codes[known]] = True
+    if labels.sets is not None:
+        hidden = np.flatnonzero(labels.codes < 0)
+        allowed[hidden] = labels.sets[-1 - labels.codes[hidden]]
+    return np.where(allowed, unary, -np.inf)

@@ -1,0 +1,426 @@
+"""Sequences and their labels, as users give them, stacked into flat arrays."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import __version__
+from ..core.columns import Columns
+from ..core.errors import ModelFileError
+from ..core.results import FloatArray, IntArray
+from ..core.strings import pack_strings, unpack_strings
+from ..features.attributes import AttributeVectorizer
+from ..features.templates import Templates
+from ..io import read_model, write_model
+
+#: The code of a position about which nothing is known. Lower codes are sets of labels.
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of stacked positions as integers.
+
+    Attributes
+    ----------
+    classes : array
+        The different labels, sorted: strings, integers or booleans.
+    codes : array of int64
+        ``classes[code]`` for a known label. A code below zero means that only a set is known: row ``-1 - code`` of `sets`.
+        -1 is reserved for positions about which nothing is known.
+    sets : array of bool of shape (k, n_labels), or None
+        The labels that each set allows; the first row allows all. None if every label is known.
+    """
+
+    classes: Any
+    codes: IntArray
+    sets: Any = None
+
+    def take(self, rows: Any) -> Labels:
+        """Labels of some positions."""
+        return replace(self, codes=self.codes[rows])
+
+    def compact(self) -> Labels:
+        """Without classes that occur nowhere, and without sets if there are none left."""
+        n = len(self.classes)
+        seen = np.bincount(self.codes[self.codes >= 0], minlength=n) > 0
+        hidden = self.codes[self.codes < 0]
+        sets = self.sets if len(hidden) else None
+        if sets is not None and (hidden < UNKNOWN).any():
+            seen |= sets[np.unique(-1 - hidden[hidden < UNKNOWN])].any(axis=0)
+        if seen.all():
+            return replace(self, sets=sets)
+        codes = np.where(self.codes >= 0, (np.cumsum(seen) - 1)[self.codes], self.codes)
+        return Labels(self.classes[seen], codes, None if sets is None else sets[:, seen])
+
+    def lists(self, offsets: IntArray) -> list[list[Any]]:
+        """A list per sequence: labels, None, or frozensets of labels."""
+        return split(self.values().tolist(), offsets)
+
+    def values(self) -> Any:
+        labels = self.classes.tolist()
+        rows = [] if self.sets is None else self.sets.tolist()
+        table = [None, *(frozenset(itertools.compress(labels, row)) for row in rows[1:])]
+        lookup = np.empty(len(labels) + len(rows), object)
+        lookup[: len(labels)] = labels
+        if rows:
+            lookup[len(labels) :] = table[::-1]  # codes below zero count from the end
+        return lookup[self.codes]
+
+
+def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
+    """Labels as codes.
+
+    Parameters
+    ----------
+    y : list of lists of labels, or one list for all positions
+        A label may be a string, an integer, None (unknown), or a set of labels one of which is right.
+    offsets : array of int64
+        Where the sequences of X begin and end.
+    classes : array, optional
+        Sorted labels that may occur. Default: those that do.
+    """
+    flat = _flat_labels(y, offsets)
+    try:
+        distinct = set(flat)
+    except TypeError:
+        flat = [frozenset(value) if isinstance(value, set) else value for value in flat]
+        try:
+            distinct = set(flat)
+        except TypeError:
+            raise _label_error(flat, offsets, lambda value: isinstance(value, list | dict | np.ndarray)) from None
+    sets = [value for value in distinct if isinstance(value, frozenset)]
+    single = {value for value in distinct if value is not None and not isinstance(value, frozenset)}
+    labels = single.union(*sets)
+    kinds = {_kind(value) for value in labels}
+    if None in kinds:
+        bad = {value for value in labels if _kind(value) is None}
+        raise _label_error(flat, offsets, lambda value: value in bad or (isinstance(value, frozenset) and value & bad))
+    if len(kinds) > 1:
+        raise ValueError(f"y must hold labels of one type; got {' and '.join(sorted(map(str, kinds)))}")
+    if frozenset() in distinct:
+        where = position_of(flat.index(frozenset()), offsets)
+        raise ValueError(f"y allows no label at {where}: a set of labels must not be empty (None stands for any)")
+    if classes is None:
+        if not labels:
+            raise ValueError("y holds no label at all; at least one position must have one")
+        classes = np.array(sorted(labels))
+    codes: dict[Any, int] = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = labels - codes.keys()
+    if unknown:
+        wrong = min(unknown)
+        at = next(t for t, v in enumerate(flat) if v == wrong or (isinstance(v, frozenset) and wrong in v))
+        raise ValueError(
+            f"y holds {wrong!r} at {position_of(at, offsets)}, which is not among the classes {classes.tolist()}"
+        )
+    table = None
+    if sets or None in distinct:
+        table = np.ones((1 + len(sets), len(classes)), bool)
+        for row, allowed in enumerate(sets, 1):
+            table[row] = [label in allowed for label in codes]
+        codes |= {value: -1 - row for row, value in enumerate([None, *sets])}  # type: ignore[dict-item]
+    return Labels(classes, np.fromiter(map(codes.__getitem__, flat), np.int64, len(flat)), table)
+
+
+def _flat_labels(y: Any, offsets: IntArray) -> list[Any]:
+    lengths = np.diff(offsets)
+    if isinstance(y, str | bytes | dict | set) or not hasattr(y, "__len__"):
+        raise ValueError(f"y must be a list with one list of labels per sequence, got {type(y).__name__}")
+    rows = list(y)
+    if len(rows) == offsets[-1] and not any(map(_is_row, rows)):
+        return rows
+    if len(rows) != len(lengths):
+        raise ValueError(f"X and y must have as many sequences; got {len(lengths)} and {len(rows)}")
+    for i, row in enumerate(rows):
+        if not _is_row(row):
+            raise ValueError(f"y must be a list with one list of labels per sequence; sequence {i} of y is {row!r}")
+        if len(row) != lengths[i]:
+            raise ValueError(f"sequence {i} has {lengths[i]} positions in X but {len(row)} labels in y")
+    return list(itertools.chain.from_iterable(rows))
+
+
+def _is_row(row: Any) -> bool:
+    return hasattr(row, "__len__") and not isinstance(row, str | bytes | dict | set | frozenset)
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "strings"
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    return "integers" if isinstance(value, numbers.Integral) else None
+
+
+def position_of(t: int, offsets: IntArray) -> str:
+    i = int(np.searchsorted(offsets, t, side="right")) - 1
+    return f"position {t - offsets[i]} of sequence {i}"
+
+
+def _label_error(flat: list[Any], offsets: IntArray, bad: Any) -> ValueError:
+    t = next(t for t, value in enumerate(flat) if bad(value))
+    where = position_of(t, offsets)
+    return ValueError(
+        f"labels must be strings or integers, None for unknown, or a set of labels; got {flat[t]!r} at {where}"
+    )
+
+
+def split(flat: list[Any], offsets: IntArray) -> list[list[Any]]:
+    """A flat list cut into sequences."""
+    return [flat[lo:hi] for lo, hi in itertools.pairwise(offsets.tolist())]
+
+
+class SequenceData:
+    """Sequences as one sparse matrix, a row per position, with their labels and the names of the columns.
+
+    What `ChainCRF` makes of its input: made once and saved, it spares the reading and counting of attributes. `len` and
+    indexing are by sequence, so that scikit-learn can split it.
+
+    Parameters
+    ----------
+    X : sparse or dense matrix of shape (n_positions, n_attributes)
+        Attributes of the positions of all sequences, one after the other.
+    lengths : list of int
+        Number of positions of each sequence.
+    y : optional
+        Labels, flat or a list per sequence: strings or integers, None for unknown, or sets of labels.
+    attributes : list of str, optional
+        Names of the columns.
+
+    Attributes
+    ----------
+    X : CSR matrix
+    offsets : array of int64
+        Sequence i is rows ``offsets[i]:offsets[i + 1]``.
+    attributes : list of str or None
+    y : list of lists, or None
+
+    Examples
+    --------
+    >>> from partita import SequenceData
+    >>> data = SequenceData.from_tokens([[{"w": "a"}, {"w": "b"}], [["w:b"]]], [["X", "Y"], ["Y"]])
+    >>> data
+    SequenceData(2 sequences, 3 positions, 2 attributes, 2 labels)
+    >>> data[1:].y
+    [['Y']]
+    """
+
+    def __init__(self, X: Any, lengths: Any, y: Any = None, attributes: Sequence[str] | None = None) -> None:
+        self.X = _matrix(X)
+        self.offsets = _offsets(lengths, self.X.shape[0])
+        self.attributes = None if attributes is None else list(attributes)
+        if self.attributes is not None and len(self.attributes) != self.X.shape[1]:
+            raise ValueError(
+                f"attributes must name each of the {self.X.shape[1]} columns of X, got {len(self.attributes)} names"
+            )
+        self.labels = None if y is None else encode_labels(y, self.offsets)
+
+    @classmethod
+    def _make(cls, X: Any, offsets: IntArray, labels: Labels | None, attributes: list[str] | None) -> SequenceData:
+        made = cls.__new__(cls)
+        made.X, made.offsets, made.labels, made.attributes = X, offsets, labels, attributes
+        return made
+
+    @classmethod
+    def from_tokens(cls, X: Any, y: Any = None, min_frequency: int = 0, hashing: int | None = None) -> SequenceData:
+        """From lists of dicts or of lists of strings, by the rules of python-crfsuite (see `AttributeVectorizer`)."""
+        vectorizer = AttributeVectorizer(min_frequency, hashing)
+        matrix, offsets = vectorizer.fit_transform(X)
+        labels = None if y is None else encode_labels(y, offsets)
+        return cls._make(matrix, offsets, labels, None if hashing else vectorizer.attributes_)
+
+    @classmethod
+    def from_columns(cls, columns: Columns, templates: Templates, label: int | None = -1, fit: bool = True) -> SequenceData:
+        """From a column file (`partita.io.read_columns`) by templates, which learn their attributes here if `fit`.
+
+        `label` is the column of the labels, None if there are none.
+        """
+        matrix = templates.fit(columns)[0] if fit else templates.transform(columns)
+        labels = None
+        if label is not None:
+            c = columns.index(label)
+            order = np.argsort(columns.vocabularies[c])
+            rank = np.empty(len(order), np.int64)
+            rank[order] = np.arange(len(order))
+            labels = Labels(columns.vocabularies[c][order].astype(str), rank[columns.codes[:, c]])
+        return cls._make(matrix, columns.offsets, labels, None if templates.hashing else templates.attributes_)
+
+    @property
+    def y(self) -> list[list[Any]] | None:
+        return None if self.labels is None else self.labels.lists(self.offsets)
+
+    @property
+    def lengths(self) -> IntArray:
+        return np.diff(self.offsets)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of sequences: what scikit-learn calls samples."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, key: Any) -> Any:
+        """The matrix of one sequence, or the data of some, by a slice, a list or an array of numbers or flags."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, numbers.Integral) and not isinstance(key, bool):
+            i = range(len(self))[int(key)]
+            return self.X[self.offsets[i] : self.offsets[i + 1]]
+        return self.take(np.arange(len(self))[key])
+
+    def take(self, sequences: IntArray) -> SequenceData:
+        """The data of some sequences, by number."""
+        lengths = self.lengths[sequences]
+        ends = np.cumsum(lengths)
+        rows = np.repeat(self.offsets[sequences] - ends + lengths, lengths) + np.arange(lengths.sum())
+        labels = None if self.labels is None else self.labels.take(rows)
+        return self._make(self.X[rows], np.concatenate(([0], ends)), labels, self.attributes)
+
+    def __repr__(self) -> str:
+        labels = "" if self.labels is None else f", {len(self.labels.classes)} labels"
+        return f"SequenceData({len(self)} sequences, {self.X.shape[0]} positions, {self.X.shape[1]} attributes{labels})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file of the same kind as model files, atomically."""
+        X = self.X
+        values = {"shape": list(X.shape), "named": self.attributes is not None}
+        arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "offsets": self.offsets}
+        if self.attributes is not None:
+            arrays["names"], arrays["name_offsets"] = pack_strings(self.attributes)
+        if self.labels is not None:
+            arrays |= {"classes": self.labels.classes, "codes": self.labels.codes}
+            if self.labels.sets is not None:
+                arrays["sets"] = self.labels.sets
+        write_model(path, "SequenceData", values, arrays, __version__)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SequenceData:
+        """Read what `save` wrote. Nothing in the file is executed."""
+        kind, values, arrays = read_model(path)
+        if kind != "SequenceData":
+            raise ModelFileError(f"{os.fspath(path)} holds a {kind}, not SequenceData")
+        try:
+            X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=values["shape"])
+            X.check_format(full_check=True)
+            names = unpack_strings(arrays["names"], arrays["name_offsets"]) if values["named"] else None
+            data = cls(X, np.diff(arrays["offsets"]), attributes=names)
+            if "codes" in arrays:
+                data.labels = Labels(arrays["classes"], arrays["codes"], arrays.get("sets"))
+                lowest = 0 if data.labels.sets is None else -len(data.labels.sets)
+                low, high = data.labels.codes.min(initial=0), data.labels.codes.max(initial=0)
+                if low < lowest or high >= len(data.labels.classes) or len(data.labels.codes) != X.shape[0]:
+                    raise ValueError("labels out of range")
+        except Exception as error:  # whatever the damage made of the values
+            raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
+        return data
+
+
+def read_sequences(X: Any, lengths: Any, vectorizer: AttributeVectorizer | None, fit: bool) -> SequenceData:
+    """X as users give it: `SequenceData`, a matrix with `lengths`, a list of matrices, or of lists of tokens.
+
+    Tokens go through the vectorizer, which learns them if `fit`; None refuses tokens.
+    """
+    if isinstance(X, SequenceData):
+        if lengths is not None:
+            raise ValueError("lengths must be None for SequenceData, which knows its own")
+        return X
+    if lengths is not None:
+        return SequenceData(X, lengths)
+    if sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
+        raise ValueError(f"X is one matrix of shape {X.shape}: pass lengths=, the number of rows of each sequence")
+    if isinstance(X, str | bytes | dict) or not hasattr(X, "__iter__"):
+        raise ValueError(f"X must be a list of sequences, a matrix with lengths=, or SequenceData; got {type(X).__name__}")
+    sequences = list(X)
+    if not sequences:
+        raise ValueError("X has no sequences")
+    first = next((sequence for sequence in sequences if _size(sequence)), None)
+    if first is not None and _is_matrix(first):
+        return _stack(sequences)
+    if vectorizer is None:
+        if first is None:
+            return SequenceData._make(sp.csr_matrix((0, 0)), np.zeros(len(sequences) + 1, np.int64), None, None)
+        raise ValueError(
+            "X must be matrices, because the model was fitted to matrices without names; "
+            f"got a sequence of type {type(first).__name__}"
+        )
+    matrix, offsets = vectorizer.fit_transform(sequences) if fit else vectorizer.transform(sequences)
+    names = vectorizer.attributes_ if fit and not vectorizer.hashing else None
+    return SequenceData._make(matrix, offsets, None, names)
+
+
+def labels_of(data: SequenceData, y: Any, classes: Any = None) -> Labels:
+    """The labels y of sequences, or those that came with them; among `classes`, if given."""
+    if y is None:
+        if data.labels is None:
+            raise ValueError("y is missing: labels are needed, one for every position")
+        if classes is None:
+            return data.labels
+        y = data.y
+    return encode_labels(y, data.offsets, classes)
+
+
+def counting(data: SequenceData, labels: Labels, weights: FloatArray) -> tuple[SequenceData, FloatArray]:
+    """The sequences that count, with their labels and weights: not empty, of positive weight."""
+    data = SequenceData._make(data.X, data.offsets, labels, data.attributes)
+    full = (data.lengths > 0) & (weights > 0.0)
+    return (data, weights) if full.all() else (data.take(np.flatnonzero(full)), weights[full])
+
+
+def _size(sequence: Any) -> int:
+    return int(sequence.shape[0]) if hasattr(sequence, "shape") and sequence.shape else len(sequence)
+
+
+def _is_matrix(sequence: Any) -> bool:
+    return sp.issparse(sequence) or (isinstance(sequence, np.ndarray) and sequence.ndim == 2 and sequence.dtype != object)
+
+
+def _stack(sequences: list[Any]) -> SequenceData:
+    """Matrices, one per sequence, on top of each other."""
+    full: list[Any] = []
+    for i, sequence in enumerate(sequences):
+        if _size(sequence) == 0:
+            continue
+        if not _is_matrix(sequence):
+            raise ValueError(f"X begins with matrices, but sequence {i} is of type {type(sequence).__name__}")
+        if full and sequence.shape[1] != full[0].shape[1]:
+            raise ValueError(f"sequence {i} of X has {sequence.shape[1]} columns, but {full[0].shape[1]} came before")
+        full.append(sequence)
+    dense = all(isinstance(sequence, np.ndarray) for sequence in full)
+    stacked = np.vstack(full) if dense else sp.vstack([sp.csr_matrix(sequence) for sequence in full], format="csr")
+    return SequenceData(stacked, [_size(sequence) for sequence in sequences])
+
+
+def _matrix(X: Any) -> Any:
+    """A CSR matrix of finite float64, entries sorted and unique; the given matrix is not changed."""
+    if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(f"X with lengths must be a matrix of numbers, got shape {X.shape} of {X.dtype}")
+    matrix = sp.csr_matrix(X, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        at = int(np.argmin(np.isfinite(matrix.data)))
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise ValueError(f"X must be finite; row {row} of the stacked matrix holds {matrix.data[at]}")
+    return matrix
+
+
+def _offsets(lengths: Any, rows: int) -> IntArray:
+    counts = np.asarray(lengths)
+    if counts.ndim != 1 or (counts.size and (counts.dtype.kind not in "iu" or counts.min() < 0)):
+        raise ValueError("lengths must be a vector of integers >= 0, one per sequence")
+    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    if offsets[-1] != rows:
+        raise ValueError(f"lengths must add up to the {rows} rows of X, got {offsets[-1]}")
+    return offsets
