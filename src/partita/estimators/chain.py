@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -25,7 +24,7 @@ from ..objectives.chain import ChainLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
-from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials
+from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
 from .chain_streaming import ChainStreamingMixin
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .persistence import SavedModel
@@ -73,17 +72,17 @@ def chain_objective(
     sets : array of bool of shape (k, n_labels), optional
         Sets of labels, one of which is right.
     """
-    extra = {"forbidden": forbidden, "forbidden_starts": forbidden_starts, "sets": sets}
-    extra = {name: value for name, value in extra.items() if value is not None}
-    missing = extra.keys() - inspect.signature(ChainLikelihood).parameters.keys()
-    if missing:
-        raise NotImplementedError(f"training does not support {', '.join(sorted(missing))} yet")
-    likelihood = ChainLikelihood(features, y, weights=weights, penalty=l2, **extra)  # type: ignore[arg-type]
+    rules = {"forbidden": forbidden, "forbidden_starts": forbidden_starts}
+    likelihood = ChainLikelihood(features, y, sets=sets, weights=weights, penalty=l2, **rules)
     if l1 == 0.0:
         return likelihood
     if not hasattr(objectives, "L1"):
         raise NotImplementedError("training does not support l1 > 0 yet")
     return objectives.L1(likelihood, np.full(features.size, l1))
+
+
+def _packed(names: list[str] | None) -> tuple[Any, Any]:
+    return (None, None) if names is None else pack_strings(names)
 
 
 class _Holdout:
@@ -320,8 +319,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._check_parameters()
         if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
             raise ValueError("X_dev and y_dev must be given together")
-        vectorizer = AttributeVectorizer(hashing=self.hashing)
-        data = read_sequences(X, lengths, vectorizer, fit=True)
+        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         labels = labels_of(data, y).compact()
         weights = check_weights("sample_weight", sample_weight, len(data))
         check_possible(labels, data.offsets, *forbidden_tables(self.forbidden, labels.classes))
@@ -338,6 +336,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             start = self._layout.align(self.parameters_, layout)
         holdout = None
         if X_dev is not None:
+            vectorizer = vectorizer_of(*_packed(layout.names), self.hashing)
             dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
             holdout = _Holdout(self, dev, labels_of(dev, y_dev, layout.classes), layout, tables)
         solution = self._minimize(objective, start, [] if holdout is None else [holdout])
@@ -349,8 +348,6 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._store_point(layout, point, trim=not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
-        if vectorizer.attributes_ and len(vectorizer.attributes_) == self.n_features_in_:
-            self._cache["vectorizer"] = vectorizer
         if objective.size <= ERROR_LIMIT and self.l1 == 0.0:
             self._objective = objective
         return self
@@ -437,14 +434,13 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             keep[sum(layout.sizes[:2]) :] = True
             layout, values = layout.restrict(keep), values[keep]
         else:
-            precision = point._diagonal
+            precision = point.diagonal
         self._store_layout(layout.trim() if trim else layout, values, precision)
 
     def _store_layout(self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None) -> None:
         self.classes_ = layout.classes
         self.n_features_in_ = layout.n_attributes
-        packed: Any = (None, None) if layout.names is None else pack_strings(layout.names)
-        self.vocabulary_bytes_, self.vocabulary_offsets_ = packed
+        self.vocabulary_bytes_, self.vocabulary_offsets_ = _packed(layout.names)
         self.state_index_ = layout.state.astype(np.int32)
         self.transition_index_ = layout.transitions.astype(np.int32)
         self.start_end_ = layout.start_end

@@ -37,6 +37,15 @@ def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
     return data
 
 
+def vectorizer_of(names: Any, offsets: Any, hashing: int | None) -> AttributeVectorizer | None:
+    """What turns tokens into the columns of a model: by hashing, or by packed names; None if there are no names."""
+    if hashing is not None:
+        return AttributeVectorizer(hashing=hashing)
+    if names is None:
+        return None
+    return AttributeVectorizer.from_state({"min_frequency": 0, "hashing": None}, {"names": names, "offsets": offsets})
+
+
 def state_weights(layout: ChainLayout, values: FloatArray) -> StateWeights:
     """The weights of attributes as a table."""
     attribute, label = layout.state.T
@@ -256,6 +265,8 @@ class ChainPredictionMixin:
             raise ValueError(f"standard errors need a {size} x {size} matrix; the limit is {ERROR_LIMIT} weights")
         if not hasattr(self, "_objective"):
             raise ValueError("standard errors need the training data, which files and partial_fit do not keep: fit again")
+        if self._objective.partial is not None:
+            raise ValueError("standard errors are not available for partial labels: the information that is missing counts")
         errors = information_errors(self._objective.at(self.parameters_))
         return dict(zip(("state", "transition", "start", "end"), self._layout.dicts(errors), strict=True))
 
@@ -314,12 +325,5 @@ class ChainPredictionMixin:
 
     @property
     def _vectorizer(self: Any) -> AttributeVectorizer | None:
-        def make() -> AttributeVectorizer | None:
-            if self.hashing_ is not None:
-                return AttributeVectorizer(hashing=self.hashing_)
-            if self.vocabulary_bytes_ is None:
-                return None
-            arrays = {"names": self.vocabulary_bytes_, "offsets": self.vocabulary_offsets_}
-            return AttributeVectorizer.from_state({"min_frequency": 0, "hashing": None}, arrays)
-
-        return self._cached("vectorizer", make)  # type: ignore[no-any-return]
+        packed = (self.vocabulary_bytes_, self.vocabulary_offsets_)
+        return self._cached("vectorizer", lambda: vectorizer_of(*packed, self.hashing_))  # type: ignore[no-any-return]

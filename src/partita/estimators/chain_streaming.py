@@ -80,7 +80,7 @@ class ChainStreamingMixin:
         objective.observed = objective.observed + precision * mean  # the distance to `mean`, up to a constant
         solution = self._minimize(objective, mean, [])
         self._warn(solution, solution.status, early=False)
-        values, firm = np.array(solution.parameters), solution.point._diagonal
+        values, firm = np.array(solution.parameters), solution.point.diagonal
         layout = batch
         if old is not None:
             layout = old.union(batch)
