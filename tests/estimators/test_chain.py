@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer
@@ -17,9 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import partita
-from partita import LBFGS, ChainCRF, ConvergenceWarning, ModelFileError, SequenceData, Status, metrics
+from partita import LBFGS, ChainCRF, ConvergenceWarning, ModelFileError, SequenceData, Status, metrics, objectives
 from partita.estimators import chain as chain_module
-from partita.features.chain_layout import ChainLayout
 
 _PATH = Path(__file__).resolve().parents[2] / "examples" / "addresses.py"
 _SPEC = importlib.util.spec_from_file_location("addresses", _PATH)
@@ -98,6 +99,27 @@ def test_answers_are_those_of_enumeration(options):
     penalty = 0.25 * np.sum(model.parameters_**2)
     np.testing.assert_allclose(model.trace_.objective[-1], penalty - np.log(given).sum(), rtol=1e-10)
     np.testing.assert_allclose(model.log_likelihood(X, y), np.log(given).sum(), rtol=1e-12)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 10**6),
+    n_labels=st.integers(1, 3),
+    longest=st.integers(1, 4),
+    l2=st.floats(0.05, 5.0),
+    start_end=st.booleans(),
+    every=st.booleans(),
+)
+def test_probabilities_are_those_of_enumeration(seed, n_labels, longest, l2, start_end, every):
+    X, y = toy(6, n_labels, 3, seed, longest)
+    kind = "all" if every else "observed"
+    model = ChainCRF(l2=l2, start_end=start_end, features=kind, transitions=kind).fit(X, y)
+    labels = model.classes_.tolist()
+    for x, row, p, P in zip(X, y, model.predict_proba(X, y), model.predict_marginals(X, as_array=True), strict=True):
+        rows, probabilities = brute(model, x)
+        np.testing.assert_allclose(p, probabilities[rows.index(tuple(labels.index(label) for label in row))], rtol=1e-8)
+        expected = [[probabilities[[r[t] == k for r in rows]].sum() for k in range(len(labels))] for t in range(len(x))]
+        np.testing.assert_allclose(P, expected, atol=1e-9)
 
 
 def test_the_optimum_has_no_gradient():
@@ -215,13 +237,13 @@ def test_every_form_of_input_gives_the_same_model():
         "dicts": (dicts, y, None),
         "tokens": (SequenceData.from_tokens(dicts, y), None, None),
     }
-    for name, (given, labels, given_lengths) in cases.items():
-        model = ChainCRF(**options).fit(given, labels, lengths=given_lengths)
-        found = model.predict_marginals(given, lengths=given_lengths, as_array=True)
+    for name, (form, labels, form_lengths) in cases.items():
+        model = ChainCRF(**options).fit(form, labels, lengths=form_lengths)
+        found = model.predict_marginals(form, lengths=form_lengths, as_array=True)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-6, err_msg=name)
-        assert model.predict(given, lengths=given_lengths) == dense.predict(X)
-        assert model.score(given, labels, lengths=given_lengths) == dense.score(X, y)
+        assert model.predict(form, lengths=form_lengths) == dense.predict(X)
+        assert model.score(form, labels, lengths=form_lengths) == dense.score(X, y)
     named = ChainCRF(**options).fit(data)
     assert named.predict(dicts) == ChainCRF(**options).fit(dicts, y).predict(data) == dense.predict(X)
     numbers = ChainCRF(**options).fit(X, [[int(label[1:]) for label in row] for row in y])
@@ -351,6 +373,31 @@ def test_rules_forbid_what_is_no_chunk():
         ChainCRF(forbidden="iob2").fit([[], [["a"]]], [[], ["I-X"]])
 
 
+def test_l1_drops_weights_as_crfsuite_does(tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    model = ChainCRF.from_crfsuite(c1=0.3, c2=0.05).set_params(tol=1e-7)
+    if not hasattr(objectives, "L1"):
+        with pytest.raises(NotImplementedError, match="l1 > 0"):
+            model.fit(X_ADDRESSES, LABELS)
+        return
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"c1": 0.3, "c2": 0.05})
+    for x, labels in zip(X_ADDRESSES, LABELS, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(tmp_path / "model"))
+    model.fit(X_ADDRESSES, LABELS)
+    value = 0.05 * np.sum(model.parameters_**2) + 0.3 * np.abs(model.parameters_).sum()
+    value -= model.log_likelihood(X_ADDRESSES, LABELS)
+    assert value == pytest.approx(model.trace_.objective[-1], rel=1e-9)
+    assert value <= trainer.logparser.last_iteration["loss"] * (1.0 + 1e-5)
+    assert all(weight != 0.0 for weight in model.state_features_.values())
+    assert len(model.state_features_) < 0.5 * len(ChainCRF().fit(X_ADDRESSES, LABELS).state_features_)
+    assert set(model.attributes_) == {attribute for attribute, _ in model.state_features_}
+    for call in (model.standard_errors, lambda: model.partial_fit(X_ADDRESSES, LABELS)):
+        with pytest.raises(ValueError, match="l1 > 0"):
+            call()
+
+
 def test_early_stopping_keeps_the_best():
     train, dev = slice(0, 30), slice(30, 60)
     classes = {label for row in LABELS[train] for label in row}
@@ -380,19 +427,6 @@ def test_warm_start_matches_weights_by_name():
     assert model.trace_.objective[-1] == pytest.approx(cold.trace_.objective[-1], rel=1e-8)
     again = model.fit(X_ADDRESSES[::-1], LABELS[::-1])
     assert again.n_iter_ == 0
-
-
-def test_layouts_align_by_name():
-    first = ChainLayout(np.array(["A", "B"]), ["x", "y"], 2, np.array([[0, 0], [1, 1]]), np.array([[0, 1]]), True)
-    second = ChainLayout(
-        np.array(["A", "B", "C"]), ["y", "z", "x"], 3, np.array([[0, 1], [2, 0], [2, 2]]), np.array([[0, 1], [1, 2]]), True
-    )
-    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
-    expected = [2.0, 1.0, -1.0, 3.0, -1.0, 4.0, 5.0, -1.0, 6.0, 7.0, -1.0]
-    assert first.align(values, second, fill=-1.0).tolist() == expected
-    assert first.union(second).state.tolist() == [[0, 1], [2, 0], [2, 2]]
-    back = second.align(first.align(values, second), first)
-    assert back.tolist() == values.tolist()
 
 
 def test_partial_fit_comes_close_to_fit():
@@ -446,6 +480,8 @@ def test_partial_fit_with_fixed_labels_and_hashing():
     with pytest.raises(ValueError, match=r"classes .* differ"):
         model.partial_fit(X[:1], y[:1], classes=["L0"])
     assert model.n_seen_ == len(X)
+    with pytest.raises(ValueError, match="labels of one type"):
+        ChainCRF().fit(X, y).partial_fit(X, [[0] * len(row) for row in y])
     with pytest.raises(ValueError, match="attributes with names"):
         ChainCRF().fit(X, y).partial_fit(toy()[0], y)
 
@@ -486,6 +522,17 @@ def test_a_damaged_file_is_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(ModelFileError):
             ChainCRF.load(path)
+    model = ChainCRF().fit(X_ADDRESSES[:5], LABELS[:5])
+    for name, value in (
+        ("n_features_in_", 3),
+        ("parameters_", model.parameters_[1:]),
+        ("state_index_", -1 - model.state_index_),
+    ):
+        changed = pickle.loads(pickle.dumps(model))
+        setattr(changed, name, value)
+        changed.save(path)
+        with pytest.raises(ModelFileError, match="do not fit together"):
+            ChainCRF.load(path).predict(X_ADDRESSES)
     SequenceData(np.eye(2), [2]).save(path)
     with pytest.raises(ModelFileError, match="SequenceData"):
         ChainCRF.load(path)

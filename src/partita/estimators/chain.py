@@ -136,7 +136,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         Constraints on weights are not supported yet.
     forbidden : list of pairs of labels, "iob2", "iobes" or None
         Pairs (first, second) that may never follow each other, in training and prediction. The rules forbid what is no
-        chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another).
+        chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another). Pairs with
+        labels that training does not have are left out, with a warning.
     max_iter : int
         Most iterations of the solver.
     tol : float
@@ -322,12 +323,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         labels = labels_of(data, y).compact()
         weights = check_weights("sample_weight", sample_weight, len(data))
-        check_possible(labels, data.offsets, *forbidden_tables(self.forbidden, labels.classes))
+        tables = forbidden_tables(self.forbidden, labels.classes)
+        check_possible(labels, data.offsets, *tables)
         data, weights = counting(data, labels, weights)
         if not len(data):
             raise ValueError("X has no sequence with a position and a positive weight")
-        labels = data.labels.compact()  # type: ignore[union-attr]
-        tables = forbidden_tables(self.forbidden, labels.classes)
+        before, labels = labels, data.labels.compact()  # type: ignore[union-attr]
+        if len(labels.classes) < len(before.classes):
+            tables = forbidden_tables(self.forbidden, labels.classes)
         features = self._features(data, labels)
         layout = ChainLayout.of(features, labels.classes, data.attributes)
         objective = self._objective_of(features, labels, weights, tables, float(self.l2), self.l1)

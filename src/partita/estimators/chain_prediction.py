@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..core.strings import unpack_strings
@@ -311,7 +312,10 @@ class ChainPredictionMixin:
             packed = (self.vocabulary_bytes_, self.vocabulary_offsets_)
             names = None if packed[0] is None else unpack_strings(*packed)
             index = (self.state_index_.astype(np.int64), self.transition_index_.astype(np.int64))
-            return ChainLayout(self.classes_, names, self.n_features_in_, *index, self.start_end_)
+            layout = ChainLayout(self.classes_, names, self.n_features_in_, *index, self.start_end_)
+            if not layout.fits(self.parameters_):
+                raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
+            return layout
 
         return self._cached("layout", make)  # type: ignore[no-any-return]
 

@@ -62,6 +62,8 @@ class ChainStreamingMixin:
         known = self._known_classes(classes, old)
         found = labels_of(data, y, known)
         if known is None and old is not None:
+            if found.classes.dtype.kind != old.classes.dtype.kind:
+                raise ValueError(f"y must hold labels of one type; before, they were {old.classes.tolist()}")
             found = labels_of(data, y, np.union1d(old.classes, found.compact().classes))
         weights = check_weights("sample_weight", sample_weight, len(data))
         tables = forbidden_tables(self.forbidden, found.classes)
@@ -90,7 +92,8 @@ class ChainStreamingMixin:
         fixed = classes is not None or getattr(self, "fixed_classes_", False)
         seen = getattr(self, "n_seen_", 0) + len(data)
         self._store_layout(layout, values, firm)
-        self._store_run(solution, Status.STREAM, tables, seen)
+        interrupted = solution.status is Status.INTERRUPTED
+        self._store_run(solution, solution.status if interrupted else Status.STREAM, tables, seen)
         self.fixed_classes_ = fixed
         self.dev_scores_ = np.zeros(0)
         return self

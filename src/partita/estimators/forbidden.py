@@ -44,7 +44,7 @@ def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any]:
     for first, second in np.asarray(forbidden, dtype=object).tolist():
         unknown = [label for label in (first, second) if label not in codes]
         if unknown:
-            warnings.warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data", stacklevel=5)
+            warnings.warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data", stacklevel=4)
         else:
             table[codes[first], codes[second]] = True
     return (table if table.any() else None), None

@@ -109,6 +109,7 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
     if frozenset() in distinct:
         where = position_of(flat.index(frozenset()), offsets)
         raise ValueError(f"y allows no label at {where}: a set of labels must not be empty (None stands for any)")
+    sets.sort(key=sorted)
     if classes is None:
         if not labels:
             raise ValueError("y holds no label at all; at least one position must have one")

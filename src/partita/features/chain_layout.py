@@ -63,6 +63,16 @@ class ChainLayout:
         a, b, c, _ = np.cumsum(self.sizes)
         return values[:a], values[a:b], values[b:c], values[c:]
 
+    def fits(self, values: FloatArray) -> bool:
+        """Whether values could be parameters of this layout, and its numbers are within their limits."""
+        pairs = ((self.state, (self.n_attributes, self.n_labels)), (self.transitions, (self.n_labels, self.n_labels)))
+        inside = all(
+            index.ndim == 2 and index.shape[1] == 2 and index.min(initial=0) >= 0 and (index < limits).all()
+            for index, limits in pairs
+        )
+        named = self.names is None or len(self.names) == self.n_attributes
+        return inside and named and values.shape == (self.size,) and values.dtype == np.float64
+
     def feature(self, attribute: int) -> Any:
         """The name of an attribute, or its number."""
         return attribute if self.names is None else self.names[attribute]
@@ -140,6 +150,8 @@ class ChainLayout:
 
 def _positions(classes: Any, wanted: Any) -> IntArray:
     """Where each wanted label is among sorted classes, -1 if nowhere."""
+    if classes.dtype.kind != wanted.dtype.kind:
+        return np.full(len(wanted), -1)
     at = np.minimum(np.searchsorted(classes, wanted), len(classes) - 1)
     return np.where(classes[at] == wanted, at, -1)
 

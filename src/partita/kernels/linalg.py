@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
-from ._jit import kernel
+from ._jit import kernel, sum_kernel
 
 Vector = NDArray[np.float64]
 
@@ -61,6 +61,17 @@ def _redirect(ratio, z, p):  # type: ignore[no-untyped-def]
     """p = z + ratio p in one pass."""
     for i in range(len(p)):
         p[i] = z[i] + ratio * p[i]
+
+
+@sum_kernel
+def add_and_dot(a, y, q, s):  # type: ignore[no-untyped-def]
+    """q += a y, and the product of s with the new q, in one pass."""
+    total = 0.0
+    for i in range(len(q)):
+        value = q[i] + a * y[i]
+        q[i] = value
+        total += s[i] * value
+    return total
 
 
 def conjugate_gradient(

@@ -12,10 +12,13 @@ import numpy as np
 from ..core.protocols import Capability, Objective, Point
 from ..core.results import FloatArray
 from ..core.validation import check_count, check_flag
+from ..kernels.linalg import add_and_dot
 from .line_search import line_search
 
 #: How far the slope must fall in a line search whose trials are cheap, and in one whose trials are not.
 TIGHT, LOOSE = 0.1, 0.9
+#: Parameters from which steps are remembered in single precision: the recursion only reads them, and time is memory traffic.
+LARGE = 50_000
 #: Iterations after which the scaling is taken anew.
 REFRESH = 5
 
@@ -72,7 +75,8 @@ class LBFGS:
         y = following.gradient - point.gradient
         sy, yy = float(s @ y), float(y @ y)
         if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
-            pairs.append((s, y, 1.0 / sy))
+            kept = np.float32 if len(s) >= LARGE else np.float64
+            pairs.append((s.astype(kept, copy=False), y.astype(kept, copy=False), 1.0 / sy))
         return following
 
 
@@ -83,15 +87,18 @@ def _identity(vector: FloatArray) -> FloatArray:
 def _two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """The approximate inverse Hessian times the gradient."""
     q = gradient.copy()
-    coefficients = []
-    for s, y, rho in reversed(pairs):
-        a = rho * float(s @ q)
-        q -= a * y
-        coefficients.append(a)
-    q = scaling(q)
-    if pairs:
-        s, y, rho = pairs[-1]
-        q = q * (1.0 / (rho * float(y @ scaling(y))))
-    for (s, y, rho), a in zip(pairs, reversed(coefficients), strict=True):
-        q += (a - rho * float(y @ q)) * s
+    if not pairs:
+        return scaling(q)
+    S, Y, rho = zip(*pairs, strict=True)
+    last = len(pairs) - 1
+    a = np.empty(len(pairs))
+    product = float(S[last] @ q)
+    for i in range(last, -1, -1):
+        a[i] = rho[i] * product
+        product = add_and_dot(-a[i], Y[i], q, S[max(0, i - 1)])
+    y = Y[last].astype(np.float64, copy=False)
+    q = scaling(q) * (1.0 / (rho[last] * float(y @ scaling(y))))
+    product = float(Y[0] @ q)
+    for i in range(len(pairs)):
+        product = add_and_dot(a[i] - rho[i] * product, S[i], q, Y[min(last, i + 1)])
     return q
