@@ -526,7 +526,7 @@ def test_help_imports_nothing_heavy():
 
 def test_a_closed_pipe_is_quiet(trained, tmp_path):
     content = (trained / "words").read_bytes() + b"\n"
-    (tmp_path / "many").write_bytes(content * (1 + 3_000_000 // len(content)))
+    (tmp_path / "many").write_bytes(content * (1 + 400_000 // len(content)))
     running = process("-m", "partita", "tag", "-m", str(trained / "model"), str(tmp_path / "many"))
     running.stdout.read(10)
     running.stdout.close()

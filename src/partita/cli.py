@@ -37,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0, 2 for bad usage or input, 130 after Ctrl-C."""
     args = _parser().parse_args(argv)
     try:
-        status: int = args.run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *rest, **options: _say(f"partita: warning: {_one_line(message)}")
+            status: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -68,7 +70,7 @@ def _say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: object) -> str:
     return " ".join(str(error).split())
 
 
@@ -407,14 +409,14 @@ def _labels(tagger: ColumnTagger, tables: Any, allow_unknown: bool) -> tuple[lis
         if columns.n_tokens:
             data = tagger.sequences(columns, labelled=True)
             try:
-                check_labels(columns, tagger.label, tagger.model.classes_)
+                check_labels(columns, tagger.label_, tagger.model.classes_)
             except ValueError as error:
                 if not allow_unknown:
                     raise ValueError(f"{error}; --allow-unknown counts such labels as wrong") from error
                 if not warned:
                     _say(f"partita: warning: {error}")
                 warned = True
-            true += columns.sequences(tagger.label)
+            true += columns.sequences(tagger.label_)
             found += tagger.model.predict(data)
     return true, found
 

@@ -64,8 +64,8 @@ class ColumnTagger(SavedModel):
 
     Attributes
     ----------
-    width_ : int
-        Number of columns of the training data.
+    label_, columns_, width_ : int, list of int, int
+        The column of the labels, those that the templates see, and the number of all columns of the training data.
     summary_ : dict
         About training: "version", "tokens", "sequences", "attributes", "features" (weights), "labels", "solver",
         "iterations", "objective", and the seconds "feature_seconds" and "training_seconds".
@@ -117,8 +117,9 @@ class ColumnTagger(SavedModel):
         if layout is not self.model._layout:
             self.model._store_layout(layout, self.model.parameters_, self.model.precision_)  # type: ignore[arg-type]
         self._number_attributes()
-        self.label, self.columns, self.width_ = label, chosen, train.n_columns
-        at = int(np.argmax(self.model.dev_scores_)) if dev is not None else int(np.nanargmin(self.model.trace_.objective))
+        self.label_, self.columns_, self.width_ = label, chosen, train.n_columns
+        scores = self.model.dev_scores_
+        kept = int(np.argmax(scores)) if len(scores) else -1
         self.summary_: dict[str, Any] = {
             "version": __version__,
             "tokens": train.n_tokens,
@@ -128,7 +129,7 @@ class ColumnTagger(SavedModel):
             "labels": len(self.model.classes_),
             "solver": str(self.model.solver),
             "iterations": self.model.n_iter_,
-            "objective": float(self.model.trace_.objective[at]),
+            "objective": float(self.model.trace_.objective[kept]),
             "feature_seconds": ready - began,
             "training_seconds": time.perf_counter() - ready,
         }
@@ -141,9 +142,9 @@ class ColumnTagger(SavedModel):
         """
         if chosen is None:
             widths = [self.width_] if labelled else [self.width_, self.width_ - 1]
-            _check_width(columns, widths, f"the model was trained on {self.width_}, with the label in column {self.label}")
+            _check_width(columns, widths, f"the model was trained on {self.width_}, with the label in column {self.label_}")
             missing = columns.n_columns < self.width_
-            chosen = [c - (missing and c > self.label) for c in self.columns or ()]
+            chosen = [c - (missing and c > self.label_) for c in self.columns_]
         else:
             chosen = [columns.index(c) for c in chosen]
         self._check_fields(columns, chosen)
@@ -170,7 +171,7 @@ class ColumnTagger(SavedModel):
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         values, arrays = self.model._pack()
         templates, _ = self.templates.to_state()
-        own = {"label": self.label, "columns": self.columns, "reading": self.reading, "width": self.width_}
+        own = {"label": self.label_, "columns": self.columns_, "width": self.width_, "reading": self.reading}
         return {"templates": templates, "model": values, "summary": self.summary_, **own}, arrays
 
     @classmethod
@@ -181,7 +182,8 @@ class ColumnTagger(SavedModel):
             ChainCRF._unpack(values["model"], arrays),
             *(values["label"], values["columns"], values["reading"]),
         )
-        made.width_, made.summary_ = values["width"], values["summary"]
+        made.label_, made.columns_, made.width_ = values["label"], values["columns"], values["width"]
+        made.summary_ = values["summary"]
         made._number_attributes()
         return made
 
