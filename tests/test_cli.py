@@ -465,6 +465,19 @@ def test_errors_of_the_program_are_not_hidden(small, monkeypatch, capsysbinary):
         main(["tag", "-m", str(small / "m"), str(small / "small")])
 
 
+def test_warnings_are_one_line(small, monkeypatch, capsysbinary):
+    original = ChainCRF.predict
+
+    def predict(self, X):
+        warnings.warn("mind\nthe gap", UserWarning, stacklevel=2)
+        return original(self, X)
+
+    monkeypatch.setattr(ChainCRF, "predict", predict)
+    status, out, err = run(capsysbinary, "tag", "-m", small / "m", small / "small")
+    assert (status, err) == (0, "partita: warning: mind the gap\n")
+    assert out.count("\n") == 6
+
+
 def test_a_model_in_use_survives_its_replacement(small):
     tagger = ColumnTagger.load(small / "m")
     columns = read_columns(small / "small")

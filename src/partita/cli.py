@@ -70,6 +70,10 @@ def _say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode())  # UTF-8 like the data, whatever the terminal is
+
+
 def _one_line(error: object) -> str:
     return " ".join(str(error).split())
 
@@ -431,7 +435,7 @@ def _write_scores(true: Any, found: Any, scheme: str | None = None, tokens: bool
     else:
         shares = f"tokens right: {token_accuracy(true, found):.2%}; sequences right: {sequence_accuracy(true, found):.2%}"
         text = f"{label_scores(true, found)}\n{shares}"
-    sys.stdout.write(text + "\n")
+    _write(text + "\n")
 
 
 def _dump(args: argparse.Namespace) -> int:
@@ -446,8 +450,7 @@ def _dump(args: argparse.Namespace) -> int:
     for label in wanted:
         if label not in labels:
             raise ValueError(f"{args.model} has no label {label!r}; its labels are {', '.join(labels)}")
-    write = sys.stdout.write
-    write(
+    _write(
         f"# partita {about['version']}: {about['tokens']} tokens in {about['sequences']} sequences, "
         f"{about['attributes']} attributes, {about['features']} features\n"
         f"# l2 {model.l2:g}, l1 {model.l1:g}, solver {about['solver']}, {about['iterations']} iterations, "
@@ -458,14 +461,14 @@ def _dump(args: argparse.Namespace) -> int:
     chosen = set(wanted)
     for (u, v), weight in zip(layout.transitions.tolist(), transition.tolist(), strict=True):
         if labels[u] in chosen or labels[v] in chosen:
-            write(f"transition\t{labels[u]}\t{labels[v]}\t{weight:.6g}\n")
+            _write(f"transition\t{labels[u]}\t{labels[v]}\t{weight:.6g}\n")
     for kind, part in (("start", start), ("end", end)):
         for label, weight in zip(labels, part.tolist(), strict=False):
             if label in chosen:
-                write(f"{kind}\t{label}\t{weight:.6g}\n")
+                _write(f"{kind}\t{label}\t{weight:.6g}\n")
     for label in wanted:
         rows = np.flatnonzero(layout.state[:, 1] == labels.index(label))
         rows = rows[np.argsort(-np.abs(state[rows]), kind="stable")][: args.top]
         for attribute, weight in zip(layout.state[rows, 0].tolist(), state[rows].tolist(), strict=True):
-            write(f"state\t{label}\t{layout.feature(attribute)}\t{weight:.6g}\n")
+            _write(f"state\t{label}\t{layout.feature(attribute)}\t{weight:.6g}\n")
     return 0
