@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import ChainCRF, MaxEnt, SequenceData, SoftmaxRegression, l1_max, load, save
+    from .estimators import ChainCRF, ColumnTagger, MaxEnt, SequenceData, SoftmaxRegression, l1_max, load, save
     from .solvers import (
         LBFGS,
         OWLQN,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("ChainCRF", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"),
+    "estimators": ("ChainCRF", "ColumnTagger", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"),
     "solvers": (
         *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "OWLQN", "ProximalNewton"),
         *("SGD", "SteepestDescent", "StochasticBound", "StochasticStart", "minimize"),
@@ -44,6 +44,7 @@ __all__ = [
     "SGD",
     "CapabilityError",
     "ChainCRF",
+    "ColumnTagger",
     "ConjugateGradient",
     "ConstrainedNewton",
     "ConvergenceWarning",

@@ -216,3 +216,20 @@ def test_public_files(data_dir):
     assert [len(words) for words in train.vocabularies[1:]] == [44, 22]
     dev = read_conllu(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu.gz")
     assert (dev.n_tokens, dev.n_sequences) == (25_147, 2_001)
+
+
+@pytest.mark.parametrize(
+    ("content", "separator", "expected"),
+    [
+        (b"a b\r\n\nc d", None, b"a b X 1\r\n\nc d Y 2\n"),
+        (b"a\tb\n\nc d \n", None, b"a\tb\tX\t1\n\nc d Y 2\n"),
+        (b"a|b\n\nc|\n", "|", b"a|b|X|1\n\nc||Y|2\n"),
+    ],
+)
+def test_several_columns_are_added(content, separator, expected):
+    block = next(iter_columns(io.BytesIO(content), separator=separator))
+    lines = block.lines(["X", "Y"], ["1", "2"])
+    assert b"\n".join([*lines, b""]) == expected
+    assert [lines[row] for row in block.token_lines.tolist()] == [lines[0], lines[2]]
+    with pytest.raises(ValueError, match="one entry for each of 2 tokens, got 1"):
+        block.lines(["X", "Y"], ["1"])

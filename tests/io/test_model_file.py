@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import mmap
 import os
 import zipfile
 
@@ -12,7 +14,8 @@ from sklearn.datasets import load_iris
 import partita
 from partita import Majorize, ModelFileError, Newton, SoftmaxRegression
 from partita.estimators.persistence import SavedModel
-from partita.io import read_model, write_model
+from partita.io import read_model, replacing, write_model
+from partita.io.model_file import LARGE
 
 
 @pytest.fixture
@@ -167,8 +170,6 @@ def test_any_flipped_byte_is_a_model_file_error_or_harmless(fitted, tmp_path):
 
 def test_loading_executes_nothing(fitted, tmp_path):
     """An array that hides a pickle is refused, not run."""
-    import io
-
     path = tmp_path / "m"
     fitted[0].save(path)
 
@@ -198,3 +199,130 @@ def test_the_format_alone_round_trips(tmp_path):
     kind, values, arrays = read_model(tmp_path / "m")
     assert (kind, values, arrays) == ("SoftmaxRegression", {"parameters": {}, "fitted": {}}, {})
     assert isinstance(partita.load(tmp_path / "m"), SoftmaxRegression)
+
+
+def large_arrays():
+    rng = np.random.default_rng(0)
+    return {
+        "floats": rng.normal(size=(300, 700)),
+        "halves": np.asfortranarray(rng.normal(size=(600, 700)).astype(np.float32)),
+        "bytes": rng.integers(0, 255, LARGE + 3).astype(np.uint8),
+        "few": np.arange(5),
+    }
+
+
+def write_large(path):
+    write_model(path, "SoftmaxRegression", {"parameters": {}, "fitted": {}}, large_arrays(), "0")
+
+
+def owner(array):
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array.obj if isinstance(array, memoryview) else array
+
+
+def test_large_arrays_are_mapped_and_aligned(tmp_path):
+    path = tmp_path / "m"
+    write_large(path)
+    before = path.read_bytes()
+    arrays = read_model(path)[2]
+    for name, array in large_arrays().items():
+        found = arrays[name]
+        assert isinstance(owner(found), mmap.mmap) == (name != "few")
+        assert found.dtype == array.dtype
+        assert np.array_equal(found, array)
+        assert found.flags.aligned
+        assert found.flags.c_contiguous
+        assert found.ctypes.data % 64 == 0 or name == "few"
+        found[0] = 0  # kernels are compiled for arrays that can be written to
+    assert path.read_bytes() == before
+
+
+def test_a_mapped_model_outlives_its_file(tmp_path):
+    path = tmp_path / "m"
+    write_large(path)
+    arrays = read_model(path)[2]
+    write_model(path, "SoftmaxRegression", {}, {"floats": np.zeros((300, 700))}, "0")
+    assert np.array_equal(arrays["floats"], large_arrays()["floats"])
+    assert not read_model(path)[2]["floats"].any()
+    path.unlink()
+    assert np.array_equal(arrays["bytes"], large_arrays()["bytes"])
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_large_arrays_of_other_archives_are_read(tmp_path, compression):
+    """Compressed, as earlier files have them, or stored without alignment."""
+    path = tmp_path / "m"
+    write_large(path)
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    arrays = read_model(path)[2]
+    for name, array in large_arrays().items():
+        assert np.array_equal(arrays[name], array)
+        assert arrays[name].flags.aligned
+
+
+def test_damage_in_a_mapped_array_is_found(tmp_path):
+    path = tmp_path / "m"
+    write_large(path)
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+
+    def flip(place):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+
+    for info in members:
+        for shift in (20, 27, 29, 60, 130, 170):
+            flip(info.header_offset + shift)
+            with contextlib.suppress(ModelFileError):  # not all bytes of a zip file matter
+                for name, array in read_model(path)[2].items():
+                    assert np.array_equal(array, large_arrays()[name])
+    for info in members[1:-1]:
+        flip(info.header_offset + info.file_size // 2)
+        with pytest.raises(ModelFileError, match="CRC-32"):
+            read_model(path)
+    path.write_bytes(content[:-1000])
+    with pytest.raises(ModelFileError):
+        read_model(path)
+
+
+def test_a_stored_pickle_is_refused_however_large(tmp_path):
+    path = tmp_path / "m"
+    write_large(path)
+    buffer = io.BytesIO()
+    np.save(buffer, np.array(["x" * LARGE], dtype=object), allow_pickle=True)
+    rewrite(path, None, **{"floats.npy": buffer.getvalue()})
+    with pytest.raises(ModelFileError):
+        read_model(path)
+
+
+def test_a_wrong_shape_is_refused(tmp_path):
+    path = tmp_path / "m"
+    write_large(path)
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("floats.npy")
+    for shape in (b"(300, 600)", b"(900, 700)"):
+        rewrite(path, None, **{"floats.npy": content.replace(b"(300, 700)", shape)})
+        with pytest.raises(ModelFileError):
+            read_model(path)
+
+
+def test_replacing_follows_links_and_leaves_devices_alone(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with replacing(tmp_path / "link") as file:
+        file.write(b"new")
+        assert (tmp_path / "real").read_bytes() == b"old"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with replacing(tmp_path / "pipe") as file:
+        file.write(b"through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()

@@ -1,9 +1,10 @@
 """The scikit-learn face."""
 
 from .chain import ChainCRF
+from .column_tagger import ColumnTagger
 from .max_entropy import MaxEnt
 from .persistence import load, save
 from .sequences import SequenceData
 from .softmax import SoftmaxRegression, l1_max
 
-__all__ = ["ChainCRF", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"]
+__all__ = ["ChainCRF", "ColumnTagger", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"]

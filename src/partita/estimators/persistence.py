@@ -48,20 +48,32 @@ class SavedModel:
             raise ModelFileError(f"{os.fspath(path)} holds a {type(estimator).__name__}, not a {cls.__name__}")
         return estimator
 
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a model file keeps: plain values, and arrays."""
+        arrays: dict[str, np.ndarray] = {}
+        values: dict[str, Any] = {
+            "parameters": {key: _encode(key, value) for key, value in self.get_params(deep=False).items()},  # type: ignore[attr-defined]
+            "fitted": {},
+        }
+        for key, value in vars(self).items():
+            if key.endswith("_") and not key.startswith("__"):
+                values["fitted"][key] = _encode_fitted(key, value, arrays)
+        return values, arrays
+
+    @classmethod
+    def _unpack(cls: type[T], values: dict[str, Any], arrays: dict[str, np.ndarray]) -> T:
+        """An estimator from what `_pack` returned."""
+        estimator = cls(**{key: _decode(value) for key, value in values["parameters"].items()})
+        for key, value in values["fitted"].items():
+            setattr(estimator, key, _decode_fitted(value, arrays))
+        return estimator
+
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write an estimator to a model file. The old file stays as it was until the new one is complete."""
     if not isinstance(estimator, SavedModel):
         raise TypeError(f"only Partita estimators can be saved, got {type(estimator).__name__}")
-    arrays: dict[str, np.ndarray] = {}
-    values: dict[str, Any] = {
-        "parameters": {key: _encode(key, value) for key, value in estimator.get_params(deep=False).items()},  # type: ignore[attr-defined]
-        "fitted": {},
-    }
-    for key, value in vars(estimator).items():
-        if key.endswith("_") and not key.startswith("__"):
-            values["fitted"][key] = _encode_fitted(key, value, arrays)
-    write_model(path, type(estimator).__name__, values, arrays, __version__)
+    write_model(path, type(estimator).__name__, *estimator._pack(), __version__)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -70,13 +82,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     if kind not in _ESTIMATORS:
         raise ModelFileError(f"{os.fspath(path)} holds an unknown estimator {kind!r}; upgrade Partita to read it")
     try:
-        parameters = {key: _decode(value) for key, value in values["parameters"].items()}
-        estimator = _ESTIMATORS[kind](**parameters)
-        for key, value in values["fitted"].items():
-            setattr(estimator, key, _decode_fitted(value, arrays))
+        return _ESTIMATORS[kind]._unpack(values, arrays)
     except Exception as error:  # whatever the damage made of the values
         raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
-    return estimator
 
 
 def _encode(name: str, value: Any) -> Any:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.columns import Columns
 from ..core.validation import check_count
@@ -57,16 +58,26 @@ class Block:
 
         Comments, blank lines and line endings are kept; a missing newline at the end of the file is added.
         """
-        if len(labels) != self.columns.n_tokens:
-            raise ValueError(f"labels must have one entry for each of {self.columns.n_tokens} tokens, got {len(labels)}")
+        out.write(b"".join([line + b"\n" for line in self.lines(labels)]))
+
+    def lines(self, *added: Sequence[str]) -> list[bytes]:
+        """The lines as they came, without newlines; those of tokens with further columns, a list of strings for each."""
         lines, separator = _split_lines(self._raw), self._layout.separator
-        encoded = {label: label.encode(self._layout.encoding) for label in set(labels)}
-        for at, label in zip((self.columns.line_numbers - self._first).tolist(), labels, strict=True):
+        for column in added:
+            if len(column) != self.columns.n_tokens:
+                raise ValueError(f"labels must have one entry for each of {self.columns.n_tokens} tokens, got {len(column)}")
+        encoded = {word: word.encode(self._layout.encoding) for column in added for word in set(column)}
+        for at, *words in zip(self.token_lines.tolist(), *added, strict=True):
             line = lines[at]
             body = line.rstrip(b"\r") if separator else line.rstrip()
             glue = separator or (b"\t" if b"\t" in body else b" ")
-            lines[at] = body + glue + encoded[label] + (b"\r" if line.endswith(b"\r") else b"")
-        out.write(b"".join([line + b"\n" for line in lines]))
+            lines[at] = glue.join([body, *map(encoded.__getitem__, words)]) + (b"\r" if line.endswith(b"\r") else b"")
+        return lines
+
+    @property
+    def token_lines(self) -> NDArray[np.int64]:
+        """Which of the `lines` each token is."""
+        return self.columns.line_numbers - self._first
 
 
 def read_columns(

@@ -1,0 +1,208 @@
+"""Column files labelled by a chain: templates, the model, and which column is what, in one object and one file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..core.columns import Columns
+from ..features.attributes import AttributeIndex
+from ..features.templates import Field, Template, Templates
+from .chain import ChainCRF
+from .persistence import SavedModel
+from .sequences import SequenceData
+
+
+def join_columns(tables: Sequence[Columns]) -> Columns:
+    """The sequences of several files with the same number of columns, as of one."""
+    first = tables[0]
+    for other in tables[1:]:
+        if other.n_columns != first.n_columns:
+            raise ValueError(f"{other.where(0)}: {other.n_columns} columns, but {first.source} has {first.n_columns}")
+    if len(tables) == 1:
+        return first
+    codes, vocabularies = [], []
+    for c in range(first.n_columns):
+        index = AttributeIndex()
+        codes.append(np.concatenate([index.number(t.vocabularies[c].tolist())[t.codes[:, c]] for t in tables]))
+        vocabularies.append(np.array(index.names, object))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(t.offsets) for t in tables]))])
+    lines = np.concatenate([t.line_numbers for t in tables])
+    return Columns(np.column_stack(codes), tuple(vocabularies), offsets, lines, ", ".join(t.source for t in tables))
+
+
+def check_labels(columns: Columns, label: int, classes: Any) -> None:
+    """Raise a ValueError that names file and line if a label is not among the classes."""
+    c = columns.index(label)
+    known = set(np.asarray(classes).tolist())
+    unknown = np.array([word not in known for word in columns.vocabularies[c]])
+    if unknown.any():
+        token = int(np.argmax(unknown[columns.codes[:, c]]))
+        raise ValueError(f"{columns.where(token)}: label {columns.values(c)[token]!r} is unknown to the model")
+
+
+class ColumnTagger(SavedModel):
+    """A chain CRF for column files, such as ``word tag label``.
+
+    Parameters
+    ----------
+    templates : Templates
+        What to make of the columns.
+    model : ChainCRF
+        The model to train.
+    label : int
+        The column of the labels; -1 is the last.
+    columns : sequence of int, optional
+        The columns that the templates see, as their columns 0, 1, …. Default: all but the label.
+    reading : dict, optional
+        Options of `partita.io.read_columns` with which the training data were read; kept with the model.
+
+    Attributes
+    ----------
+    label_, columns_, width_ : int, list of int, int
+        The column of the labels, those that the templates see, and the number of all columns of the training data.
+    summary_ : dict
+        About training: "version", "tokens", "sequences", "attributes", "features" (weights), "labels", "solver",
+        "iterations", "objective", and the seconds "feature_seconds" and "training_seconds".
+
+    Examples
+    --------
+    >>> import io
+    >>> from partita import ChainCRF, ColumnTagger
+    >>> from partita.features.templates import Templates
+    >>> from partita.io import read_columns
+    >>> train = read_columns(io.BytesIO(b"the D\\ncat N\\n\\na D\\ncat N\\nsat V\\n"))
+    >>> tagger = ColumnTagger(Templates.builtin("word"), ChainCRF(l2=0.1)).fit(train)
+    >>> tagger.predict(read_columns(io.BytesIO(b"the\\ncat\\nsat\\n")))
+    [['D', 'N', 'V']]
+    """
+
+    def __init__(
+        self,
+        templates: Templates,
+        model: ChainCRF,
+        label: int = -1,
+        columns: Sequence[int] | None = None,
+        reading: dict[str, Any] | None = None,
+    ) -> None:
+        self.templates, self.model = templates, model
+        self.label, self.columns, self.reading = label, columns, dict(reading or {})
+
+    def fit(self, train: Columns, dev: Columns | None = None) -> ColumnTagger:
+        """Train on columns; `dev` are held-out ones for early stopping (see `ChainCRF.fit`)."""
+        began = time.perf_counter()
+        self.model._check_parameters()
+        label = train.index(self.label)
+        if self.columns is None:
+            chosen = [c for c in range(train.n_columns) if c != label]
+        else:
+            chosen = [train.index(c) for c in self.columns]
+        if label in chosen:
+            raise ValueError(f"columns must not hold the column of the labels, {label}; got {chosen}")
+        self._check_fields(train, chosen)
+        data = SequenceData.from_columns(_select(train, [*chosen, label]), self.templates)
+        held_out = None
+        if dev is not None:
+            _check_width(dev, [train.n_columns], f"{train.source} has {train.n_columns}")
+            check_labels(dev, label, train.vocabularies[label])
+            held_out = SequenceData.from_columns(_select(dev, [*chosen, label]), self.templates, fit=False)
+        ready = time.perf_counter()
+        self.model.fit(data, X_dev=held_out)
+        layout = self.model._layout.trim()
+        if layout is not self.model._layout:
+            self.model._store_layout(layout, self.model.parameters_, self.model.precision_)  # type: ignore[arg-type]
+        self._number_attributes()
+        self.label_, self.columns_, self.width_ = label, chosen, train.n_columns
+        scores = self.model.dev_scores_
+        kept = int(np.argmax(scores)) if len(scores) else -1
+        self.summary_: dict[str, Any] = {
+            "version": __version__,
+            "tokens": train.n_tokens,
+            "sequences": train.n_sequences,
+            "attributes": self.model.n_features_in_,
+            "features": len(self.model.parameters_),
+            "labels": len(self.model.classes_),
+            "solver": str(self.model.solver),
+            "iterations": self.model.n_iter_,
+            "objective": float(self.model.trace_.objective[kept]),
+            "feature_seconds": ready - began,
+            "training_seconds": time.perf_counter() - ready,
+        }
+        return self
+
+    def sequences(self, columns: Columns, labelled: bool = False, chosen: Sequence[int] | None = None) -> SequenceData:
+        """What the model sees of other columns: as many as in training or, if not `labelled`, one fewer (the label).
+
+        `chosen` are the columns that the templates see, if the layout is another than in training.
+        """
+        if chosen is None:
+            widths = [self.width_] if labelled else [self.width_, self.width_ - 1]
+            _check_width(columns, widths, f"the model was trained on {self.width_}, with the label in column {self.label_}")
+            missing = columns.n_columns < self.width_
+            chosen = [c - (missing and c > self.label_) for c in self.columns_]
+        else:
+            chosen = [columns.index(c) for c in chosen]
+        self._check_fields(columns, chosen)
+        return SequenceData.from_columns(_select(columns, chosen), self.templates, label=None, fit=False)
+
+    def predict(self, columns: Columns) -> list[list[str]]:
+        """The most probable labelling of each sequence."""
+        return self.model.predict(self.sequences(columns))
+
+    def _check_fields(self, columns: Columns, chosen: Sequence[int]) -> None:
+        for template in self.templates.templates:
+            for field in template.fields:
+                if field.column >= len(chosen):
+                    raise ValueError(
+                        f"{columns.where(0) if columns.n_tokens else columns.source}: template {_text(template)!r} asks for "
+                        f"column {field.column}, but the highest is {len(chosen) - 1} (columns count from 0, without labels)"
+                    )
+
+    def _number_attributes(self) -> None:
+        """Let the templates number attributes as the model does."""
+        names = [] if self.model.hashing_ is not None else self.model.attributes_
+        self.templates._index = AttributeIndex(names, self.model.hashing_)
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        values, arrays = self.model._pack()
+        templates, _ = self.templates.to_state()
+        own = {"label": self.label_, "columns": self.columns_, "width": self.width_, "reading": self.reading}
+        return {"templates": templates, "model": values, "summary": self.summary_, **own}, arrays
+
+    @classmethod
+    def _unpack(cls, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> ColumnTagger:
+        nothing: dict[str, np.ndarray] = {"names": np.zeros(0, np.uint8), "offsets": np.zeros(1, np.int64)}
+        made = cls(
+            Templates.from_state(values["templates"], nothing),
+            ChainCRF._unpack(values["model"], arrays),
+            *(values["label"], values["columns"], values["reading"]),
+        )
+        made.label_, made.columns_, made.width_ = values["label"], values["columns"], values["width"]
+        made.summary_ = values["summary"]
+        made._number_attributes()
+        return made
+
+
+def _select(columns: Columns, chosen: Sequence[int]) -> Columns:
+    return replace(columns, codes=columns.codes[:, chosen], vocabularies=tuple(columns.vocabularies[c] for c in chosen))
+
+
+def _check_width(columns: Columns, widths: Sequence[int], reason: str) -> None:
+    if columns.n_tokens and columns.n_columns not in widths:
+        expected = " or ".join(map(str, widths))
+        raise ValueError(f"{columns.where(0)}: {columns.n_columns} columns, but {expected} expected: {reason}")
+
+
+def _text(template: Template) -> str:
+    def write(field: Field) -> str:
+        return f"%{field.function}[{field.offset},{field.column}]"
+
+    return (
+        "".join(text + write(field) for text, field in zip(template.texts, template.fields, strict=False))
+        + template.texts[-1]
+    )
