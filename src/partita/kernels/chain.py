@@ -5,8 +5,9 @@ scores; `M` holds ``exp(A - shift)`` and `MT` its transpose, both with rows padd
 What a gradient needs is kept for Hessian products: `alpha` (each row sums to 1), `P` (probabilities of labels), and `B`: the
 probability of labels u, v at t-1, t is ``alpha[t-1, u] M[u, v] B[t, v]``. `B` and `P` carry the weight of their chain.
 
-Where a sum all but vanishes (likely labels whose transitions are forbidden), digits would be lost; such a chain is counted
-as `hard` and done again with logarithms.
+Labels that are `NEGLIGIBLE` at their position are left out, which also keeps clear of subnormal numbers (they are many times
+slower). They may matter after all where likely labels lead nowhere. The backward sums tell: what one unit of label v at t
+would have contributed. Where that is `DECISIVE`, the chain is counted as `hard` and done again with logarithms.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ import numpy as np
 from ._jit import sum_kernel
 from ._math import exp
 
-#: Sums of rescaled terms from which nothing that underflowed can matter.
-SAFE = 1e-100
+#: The difference to the best score at a position from which a label is left out: a factor of 1e-140.
+NEGLIGIBLE = -322.0
+#: The contribution of a unit from which what was left out could matter.
+DECISIVE = 1e100
+#: Sums that have not underflowed.
+SAFE = 1e-280
 
 
 @sum_kernel
@@ -94,7 +99,8 @@ def forward(U, M, shift, start, stop, tmp, alpha, B):
         for v in range(1, n):
             top = max(top, u[v])
         for v in range(n):
-            e[v] = exp(u[v] - top)
+            below = u[v] - top
+            e[v] = exp(below) if below > NEGLIGIBLE else 0.0
         if t == start:
             for v in range(n):
                 a[v] = e[v]
@@ -109,7 +115,7 @@ def forward(U, M, shift, start, stop, tmp, alpha, B):
             return np.nan
         part += top
         scale *= total
-        if scale < SAFE or scale > 1.0 / SAFE:
+        if scale < 1e-100 or scale > 1e100:
             log_z += part + math.log(scale)
             part, scale = 0.0, 1.0
         total = 1.0 / total
@@ -147,8 +153,12 @@ def backward(MT, weight, start, stop, tmp, x, y, alpha, B, P):
             if not total > SAFE:
                 return False
             total = 1.0 / total
+            largest = 0.0
             for v in range(n):
                 x[v] = tmp[v] * total
+                largest = max(largest, x[v])
+            if not largest < DECISIVE:
+                return False
             total *= weight
             for v in range(n):
                 b[v] = y[v] * total
@@ -176,18 +186,6 @@ def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
         else:
             _add_outer(alpha[start:stop], B[start:stop], stop - start, C)
     return hard
-
-
-@sum_kernel
-def log_partition(U, M, shift, offsets, lo, hi, log_z):
-    """log Z of the chains lo..hi, NaN of hard ones."""
-    longest = 0
-    for s in range(lo, hi):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    tmp, alpha, B = np.empty(M.shape[1]), np.empty((longest, U.shape[1])), np.empty((longest, U.shape[1]))
-    for s in range(lo, hi):
-        rows = U[offsets[s] : offsets[s + 1]]
-        log_z[s] = forward(rows, M, shift, 0, len(rows), tmp, alpha, B)
 
 
 @sum_kernel
@@ -260,3 +258,12 @@ def inner(P, dU, lo, hi):
             row += P[t, v] * dU[t, v]
         total += row
     return total
+
+
+@sum_kernel
+def variances(P, offsets, w, lo, hi, out):
+    """w p (1 - p) of the labels of the chains lo..hi, where P holds w p."""
+    for s in range(lo, hi):
+        for t in range(offsets[s], offsets[s + 1]):
+            for v in range(P.shape[1]):
+                out[t, v] = P[t, v] * (1.0 - P[t, v] / w[s]) if w[s] > 0.0 else 0.0

@@ -299,9 +299,9 @@ class ChainPoint:
     def diagonal(self) -> FloatArray:
         """The diagonal of the Hessian, as if the labels of a chain were independent."""
         o, sums = self.objective, self.sums
-        w = np.repeat(np.maximum(o.weights, np.finfo(float).tiny), o.lengths)[:, None]
-        variance = sums.P * (1.0 - sums.P / w)
-        return np.maximum(o.features.squared(variance, sums.C) + o.penalty, 1e-12)
+        owner = Owner()
+        variances = sums.variances(o.buffers.lend(owner))
+        return np.maximum(o.features.squared(variances, sums.C) + o.penalty, 1e-12)
 
 
 class ChainRay:

@@ -13,7 +13,7 @@ from ..core.results import FloatArray, IntArray, Result
 from ..core.validation import check_choice, check_count
 from ..kernels import chain_decode, chain_log
 from .categorical import ENGINES
-from .chain_sums import ChainSums, log_partitions
+from .chain_sums import ChainSums
 
 Potentials = tuple[ArrayLike, ArrayLike]
 
@@ -129,8 +129,8 @@ class Chain:
         """log Z of each sequence."""
         check_choice("engine", engine, ENGINES)
         E, A = self._potentials(potentials)
-        if len(A) == 1:
-            log_z = log_partitions(E, A[0], self.offsets, self.workers)
+        if np.ndim(potentials[1]) == 2:
+            log_z = self._sums(E, A).log_z
         else:
             log_z = np.empty(self.n_sequences)
             self._run(chain_log.log_partition, (E, A, self.offsets), (log_z,))
@@ -154,7 +154,7 @@ class Chain:
     def _infer(self, E: FloatArray, A: FloatArray, shared: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         n = self.n_labels
         if shared:
-            sums = ChainSums(E, A[0], self.offsets, np.ones(self.n_sequences), self.workers)
+            sums = self._sums(E, A)
             self._check_possible(sums.log_z > -np.inf)
             return sums.log_z, sums.P, sums.C
         ranges = self.ranges(40.0 * n * n)
@@ -163,6 +163,9 @@ class Chain:
         self.workers.run(chain_log.infer, [(E, A, self.offsets, lo, hi, log_z, P, C) for lo, hi in ranges])
         self._check_possible(log_z > -np.inf)
         return log_z, P, C
+
+    def _sums(self, E: FloatArray, A: FloatArray) -> ChainSums:
+        return ChainSums(E, A[0], self.offsets, np.ones(self.n_sequences), self.workers)
 
     def _run(self, kernel: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Call a kernel on ranges of sequences, by the n^2 exponentials or comparisons per position that most need."""

@@ -82,6 +82,12 @@ class ChainSums:
         """The weighted sum of log Z."""
         return float((self.weights * self.log_z).sum())
 
+    def variances(self, out: FloatArray) -> FloatArray:
+        """The variance of the indicator of each label, weighted."""
+        tasks = [(self.P, self.offsets, self.weights, lo, hi, out) for lo, hi in self.ranges]
+        self.workers.run(kernels.variances, tasks)
+        return out
+
     def product(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """The derivative of (P, C) along (dU, dA), the first part in `out` if given: a product with the loss's Hessian."""
         n = len(dA)
@@ -90,17 +96,6 @@ class ChainSums:
         state = (self.M, self.MT, N, NT, self.alpha, self.B, self.P, dU, self.offsets)
         self.workers.run(kernels.hessian_product, [(*state, lo, hi, R, parts[i]) for i, (lo, hi) in enumerate(self.ranges)])
         return R, self.M[:, :n] * (parts.sum(0) + dA * self._counts)
-
-
-def log_partitions(U: FloatArray, A: FloatArray, offsets: IntArray, workers: Workers) -> FloatArray:
-    """log Z of every chain; -inf where every labelling is forbidden."""
-    M, _, shift = transition_factors(A)
-    log_z, ranges = np.empty(len(offsets) - 1), Workers.balanced(offsets, 3.0 * U.shape[1] ** 2 * len(U))
-    workers.run(kernels.log_partition, [(U, M, shift, offsets, lo, hi, log_z) for lo, hi in ranges])
-    A3 = A.reshape(1, *A.shape)
-    for s in np.flatnonzero(np.isnan(log_z)):
-        chain_log.log_partition(U, A3, offsets, s, s + 1, log_z)
-    return log_z
 
 
 def transition_factors(A: FloatArray) -> tuple[FloatArray, FloatArray, float]:
