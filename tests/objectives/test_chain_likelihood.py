@@ -169,3 +169,20 @@ def test_errors_name_the_place():
     unknown = np.full(features.n_positions, -1)
     with pytest.raises(ValueError, match="leaves only forbidden labellings"):
         ChainLikelihood(features, unknown, sets=np.array([[True, False, False]]), forbidden=np.eye(3, dtype=bool))
+
+
+@pytest.mark.parametrize("ones", [False, True])
+def test_one_pass_is_the_same_as_its_parts(ones):
+    objective, _ = problem(lengths=(1, 4, 3, 5, 2), ones=ones)
+    objective.weights[1] = 0.0
+    theta = np.random.default_rng(1).standard_normal(objective.size)
+    at_once = objective.at(theta)
+    assert objective.in_one_pass
+    objective.in_one_pass = False
+    in_parts = objective.at(theta)
+    assert at_once.value == pytest.approx(in_parts.value, rel=1e-13)
+    np.testing.assert_allclose(at_once.gradient, in_parts.gradient, atol=1e-12)
+    diagonal = in_parts.diagonal
+    objective.in_one_pass = True
+    np.testing.assert_allclose(at_once.diagonal, diagonal, rtol=1e-12)
+    assert np.isfinite(at_once.diagonal).all()

@@ -226,7 +226,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         constraints: Any = None,
         forbidden: Any = None,
         max_iter: int = 500,
-        tol: float = 1e-5,
+        tol: float = 2e-6,
         patience: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,

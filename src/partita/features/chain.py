@@ -23,7 +23,7 @@ COMMON_LABELS = 3
 #: Entries of that table up to which every thread may sum into one of its own.
 LARGE_TABLE = 1_000_000
 #: or for this share of the labels, if that is more: a row is then no slower than the weights one by one.
-COMMON_SHARE = 0.25
+COMMON_SHARE = 0.36
 
 
 class ChainFeatures:
@@ -201,6 +201,11 @@ class ChainFeatures:
         mask.ravel()[self._places] = 1.0
         allowed[self.transitions[:, 0], self.transitions[:, 1]] = 1.0
         return self._common, self._rare, self._rare_label, mask, allowed, self.starts, self.ends
+
+    @property
+    def streams(self) -> tuple[Any, Any, Any] | None:
+        """Common and rare attributes as `kernels.attributes` reads them; None if the table is too large for every thread."""
+        return (self._common, self._rare, self._rare_label) if self._by_attribute is None else None
 
     def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
         """Copies of the weights: table of common attributes, of rare attributes, transitions, starts, ends."""

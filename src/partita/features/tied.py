@@ -39,6 +39,19 @@ class TiedFeatures:
         """The same with the squares of X; what weights of a group have in common is left out."""
         return self.collect(self.inner.squared(R, C))
 
+    @property
+    def streams(self) -> Any:
+        """See `ChainFeatures`."""
+        return self.inner.streams
+
+    def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """See `ChainFeatures`."""
+        return self.inner.unpack(theta[self.group])
+
+    def pack(self, sums: tuple[FloatArray, ...]) -> FloatArray:
+        """The sums over each group of what `ChainFeatures` packs."""
+        return self.collect(self.inner.pack(sums))
+
     def collect(self, values: Any) -> FloatArray:
         """The sum of `values`, one per weight, over each group."""
         return np.asarray(np.bincount(self.group, weights=values, minlength=self.size), dtype=np.float64)

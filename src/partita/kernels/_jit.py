@@ -10,3 +10,5 @@ REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 #: Division by zero gives inf or NaN as in numpy: kernels never raise.
 kernel = njit(cache=True, nogil=True, error_model="numpy")
 sum_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=REASSOCIATE)
+#: For functions that are called once per example: numba puts their code where they are called.
+inlined = njit(cache=True, nogil=True, error_model="numpy", fastmath=REASSOCIATE, inline="always")

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from ._jit import sum_kernel
+from ._jit import inlined, sum_kernel
 from ._math import exp
 
 #: The difference to the best score at a position from which a label is left out: a factor of 1e-140.
@@ -88,7 +88,7 @@ def _add_outer(X, Y, length, C):
         t += 1
 
 
-@sum_kernel
+@inlined
 def forward(U, M, shift, start, stop, tmp, alpha, B):
     """Forward sums of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""
     n = U.shape[1]
@@ -124,7 +124,7 @@ def forward(U, M, shift, start, stop, tmp, alpha, B):
     return log_z + (part + math.log(scale))
 
 
-@sum_kernel
+@inlined
 def backward(MT, weight, start, stop, tmp, x, y, alpha, B, P):
     """Backward sums of one chain after `forward`; returns False if it is hard."""
     n = P.shape[1]
@@ -238,26 +238,6 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
                     g[v] -= b[t, v] * mean
         _add_outer(past, b, length, C)
         _add_outer(a, future, length, C)
-
-
-@sum_kernel
-def moved(U, step, dU, lo, hi, out):
-    """Rows lo..hi of U + step dU."""
-    for t in range(lo, hi):
-        for v in range(U.shape[1]):
-            out[t, v] = U[t, v] + step * dU[t, v]
-
-
-@sum_kernel
-def inner(P, dU, lo, hi):
-    """The inner product of rows lo..hi."""
-    total = 0.0
-    for t in range(lo, hi):
-        row = 0.0
-        for v in range(P.shape[1]):
-            row += P[t, v] * dU[t, v]
-        total += row
-    return total
 
 
 @sum_kernel

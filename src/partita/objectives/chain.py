@@ -18,8 +18,8 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..features.chain import ChainFeatures
 from ..kernels import chain_decode
-from ..kernels.chain import inner, moved
-from ..structures.chain_sums import ChainSums
+from ..kernels.chain_pass import accumulate
+from ..structures.chain_sums import ChainSums, transition_factors
 from .chain_batches import ChainBatches, observed
 from .chain_bounds import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
 from .chain_sweeps import ChainSweeps
@@ -31,6 +31,8 @@ Scores = tuple[FloatArray, FloatArray]
 POWER = 0.25
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
+#: Positions that one pass keeps in the cache.
+ROOM = 1024
 
 
 class ChainLikelihood:
@@ -104,6 +106,8 @@ class ChainLikelihood:
             if self.has_gap and np.ptp(self.penalty) == 0.0:
                 self.capabilities |= {Capability.SWEEPS}
         self.buffers = Buffers((features.n_positions, n))
+        self.in_one_pass = self.convex and features.streams is not None
+        self._parts: list[FloatArray] | None = None  # where threads sum; kept, because fresh memory is slow
         self.observed = self._statistics() - (0.0 if linear is None else linear)
         self._check_possible()
 
@@ -174,6 +178,11 @@ class ChainLikelihood:
         return dense_chains(self.features)
 
     @property
+    def n_examples(self) -> int:
+        """Number of chains."""
+        return self.features.n_examples
+
+    @property
     def strong_cost(self) -> float:
         """There is no strong preconditioner."""
         return np.inf
@@ -193,15 +202,46 @@ class ChainLikelihood:
 
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
-        point = ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
-        U, A = self.features.forward(point.parameters, self.buffers.lend(point))
+        return ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+    def scores(self, theta: FloatArray, out: FloatArray) -> Scores:
+        """Scores of labels, in `out`, and of transitions; -inf where they are forbidden."""
+        U, A = self.features.forward(theta, out)
         if self.forbidden is not None:
             A[self.forbidden] = -np.inf
         for label in np.flatnonzero(self.forbidden_starts):
             U[self.features.offsets[:-1], label] = -np.inf
         for label in np.flatnonzero(self.forbidden_ends):
             U[self.features.offsets[1:] - 1, label] = -np.inf
-        return point.evaluated(U, A)
+        return U, A
+
+    def one_pass(self, theta: FloatArray, variance: bool = False) -> tuple[float, FloatArray] | None:
+        """The weighted sum of log Z and its gradient in theta, or with `variance` a diagonal; None if a chain is hard.
+
+        Nothing of the size of the data is stored: a few chains at a time stay in the cache.
+        """
+        f, n = self.features, self.features.n_labels
+        table, rare, A, start, end = f.unpack(theta)
+        first, last = (part if len(part) else np.zeros(n) for part in (start, end))
+        first, last = np.where(self.forbidden_starts, -np.inf, first), np.where(self.forbidden_ends, -np.inf, last)
+        if self.forbidden is not None:
+            A[self.forbidden] = -np.inf
+        M, MT, shift = transition_factors(A)
+        common, others, label = f.streams  # type: ignore[misc]
+        if variance:
+            common, others = (common[0] ** 2, *common[1:]), (others[0] ** 2, *others[1:])
+        ranges = Workers.balanced(f.offsets, 12.0 * n * n * f.n_positions)
+        if self._parts is None:
+            shapes = (table.shape, rare.shape, (n,), (n,), (n, n))
+            self._parts = [np.empty((len(ranges), *shape)) for shape in shapes]
+        parts, log_z = self._parts, np.empty(f.n_examples)
+        scores = (common, others, label, (table, rare, first, last), M, MT, shift, f.offsets, self.weights, ROOM, variance)
+        tasks = [(*scores, lo, hi, *(part[i] for part in parts), log_z) for i, (lo, hi) in enumerate(ranges)]
+        if sum(self.workers.run(accumulate, tasks)):
+            return None
+        tables, rares, firsts, lasts, C = (part.sum(0) for part in parts)
+        ends = (firsts[: len(start)], lasts[: len(end)])
+        return float((self.weights * log_z).sum()), f.pack((tables, rares, C * M[:, :n], *ends))
 
 
 @dataclass(frozen=True)
@@ -218,26 +258,40 @@ class _Partial:
 class ChainPoint:
     """The likelihood at one parameter vector."""
 
-    scores: Scores
-    sums: ChainSums
-    value: float
     came_by: FloatArray | None = None
 
-    def __init__(self, objective: ChainLikelihood, theta: FloatArray) -> None:
+    def __init__(self, objective: ChainLikelihood, theta: FloatArray, scores: Scores | None = None) -> None:
         self.objective, self.parameters = objective, theta
-        self.known: ChainSums | None = None
+        o, loss = objective, None
+        if scores is not None:
+            self.scores = scores
+        elif o.in_one_pass:
+            found = o.one_pass(theta)
+            if found is not None:
+                loss, expected = found
+                self.gradient = expected - o.observed + o.penalty * theta
+        if loss is None:
+            loss = self.sums.loss - (0.0 if self.known is None else self.known.loss)
+        self.value = loss - float((o.observed * theta).sum()) + 0.5 * float((o.penalty * theta * theta).sum())
 
-    def evaluated(self, U: FloatArray, A: FloatArray) -> ChainPoint:
-        """The point with its scores and value."""
-        o, theta, partial = self.objective, self.parameters, self.objective.partial
-        self.scores = U, A
-        self.sums = ChainSums(U, A, o.features.offsets, o.weights, o.workers, o.buffers)
-        loss = self.sums.loss - float((o.observed * theta).sum())
-        if partial is not None:
-            self.known = ChainSums(U[partial.rows] + partial.clamp, A, partial.offsets, partial.weights, o.workers)
-            loss -= self.known.loss
-        self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
-        return self
+    @cached_property
+    def scores(self) -> Scores:
+        """Scores of labels and transitions."""
+        return self.objective.scores(self.parameters, self.objective.buffers.lend(self))
+
+    @cached_property
+    def sums(self) -> ChainSums:
+        """Sums over all labellings."""
+        o = self.objective
+        return ChainSums(*self.scores, o.features.offsets, o.weights, o.workers, o.buffers)
+
+    @cached_property
+    def known(self) -> ChainSums | None:
+        """Sums over the labellings that agree with what is known, of the chains that are not fully known."""
+        o, (U, A), partial = self.objective, self.scores, self.objective.partial
+        if partial is None:
+            return None
+        return ChainSums(U[partial.rows] + partial.clamp, A, partial.offsets, partial.weights, o.workers)
 
     def residual(self) -> Scores:
         """Marginals less those of the labels that are not fully known."""
@@ -298,30 +352,30 @@ class ChainPoint:
     @cached_property
     def diagonal(self) -> FloatArray:
         """The diagonal of the Hessian, as if the labels of a chain were independent."""
-        o, sums = self.objective, self.sums
-        owner = Owner()
-        variances = sums.variances(o.buffers.lend(owner))
-        return np.maximum(o.features.squared(variances, sums.C) + o.penalty, 1e-12)
+        o = self.objective
+        found = o.one_pass(self.parameters, variance=True) if o.in_one_pass else None
+        if found is None:
+            owner = Owner()
+            variances = self.sums.variances(o.buffers.lend(owner))
+            return np.maximum(o.features.squared(variances, self.sums.C) + o.penalty, 1e-12)
+        return np.maximum(found[1] + o.penalty, 1e-12)
 
 
 class ChainRay:
-    """The likelihood on a half-line: every step costs the sums, but no product with the data."""
+    """The likelihood on a half-line. A step costs as much as a new point."""
 
     def __init__(self, origin: ChainPoint, direction: FloatArray) -> None:
         self.origin, self.direction = origin, direction
-        o = origin.objective
-        self.image = o.features.forward(direction, o.buffers.lend(self))
+
+    @cached_property
+    def image(self) -> Scores:
+        """The scores of the direction."""
+        o = self.origin.objective
+        return o.features.forward(self.direction, o.buffers.lend(self))
 
     def at(self, step: float) -> tuple[ChainPoint, float]:
-        o, (U, A), (dU, dA) = self.origin.objective, self.origin.scores, self.image
-        point = ChainPoint(o, self.origin.parameters + step * self.direction)
-        there = o.buffers.lend(point)
-        ranges = o.workers.ranges(len(U), 2.0 * U.size)
-        o.workers.run(moved, [(U, step, dU, lo, hi, there) for lo, hi in ranges])
-        point.evaluated(there, A + step * dA)
-        P, C = point.residual()
-        slope = sum(o.workers.run(inner, [(P, dU, lo, hi) for lo, hi in ranges])) + float(np.vdot(C, dA))
-        return point, slope + float(((o.penalty * point.parameters - o.observed) * self.direction).sum())
+        point = self.origin.objective.at(self.origin.parameters + step * self.direction)
+        return point, float((point.gradient * self.direction).sum())
 
     def bound(self, radius: float = np.inf) -> LineBound:
         """A quadratic above the objective on this half-line, tightest for steps up to `radius`."""

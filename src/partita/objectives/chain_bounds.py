@@ -89,6 +89,6 @@ class ChainSubspace:
 
     def at(self, coordinates: FloatArray) -> ChainPoint:
         step = coordinates @ self.basis
-        point = type(self.origin)(self.origin.objective, self.origin.parameters + step).evaluated(*self._scores(coordinates))
+        point = type(self.origin)(self.origin.objective, self.origin.parameters + step, self._scores(coordinates))
         point.came_by = step
         return point

@@ -17,13 +17,17 @@ from .sgd import SGD
 from .stochastic import StochasticBound
 from .stochastic_start import StochasticStart
 
+#: Examples from which epochs of stochastic gradients pay, calibration included.
+MANY = 2000
+
 
 @dataclass(frozen=True)
 class Auto:
     """The fastest solver measured for what the objective offers.
 
     Newton with Hessian products, L-BFGS without, proximal Newton or OWL-QN where the gradient has jumps, constrained Newton
-    on sets. Where a step along a line costs nearly as much as a new point (chains), L-BFGS scaled by the preconditioner.
+    on sets. Where a step along a line costs nearly as much as a new point (chains), L-BFGS scaled by the preconditioner,
+    after four epochs of stochastic gradients if there are many examples.
     """
 
     @property
@@ -43,7 +47,8 @@ class Auto:
         chosen: Solver = next((s for s in (Newton(), LBFGS(), OWLQN()) if s.requires <= offers), ProximalNewton())
         scaled = LBFGS(memory=20, scaled=True)
         if getattr(objective, "costly_rays", False) and scaled.requires <= offers:
-            chosen = scaled
+            many = getattr(objective, "n_examples", 0) >= MANY
+            chosen = StochasticStart(scaled, epochs=4) if many and Capability.SWEEPS in offers else scaled
         if Capability.CONSTRAINED_STEP in offers:
             chosen = ConstrainedNewton()
         return chosen, chosen.start(objective, point)

@@ -19,7 +19,7 @@ from .line_search import line_search
 TIGHT, LOOSE = 0.1, 0.9
 #: Parameters from which steps are remembered in single precision: the recursion only reads them, and time is memory traffic.
 LARGE = 50_000
-#: Iterations after which the scaling is taken anew.
+#: Iterations after which the scaling is taken anew the first time; later ones wait longer and longer.
 REFRESH = 5
 
 
@@ -53,12 +53,19 @@ class LBFGS:
     def start(self, objective: Objective, point: Point) -> dict[str, Any]:
         # Where every trial costs nearly an evaluation, the first acceptable step is taken.
         curvature = LOOSE if getattr(objective, "costly_rays", False) else TIGHT
-        return {"pairs": deque(maxlen=self.memory), "curvature": curvature, "scaling": identity, "iteration": 0}
+        return {
+            "pairs": deque(maxlen=self.memory),
+            "curvature": curvature,
+            "scaling": identity,
+            "iteration": 0,
+            "refresh": 0,
+        }
 
     def advance(self, state: dict[str, Any], point: Point) -> Point | None:
         pairs = state["pairs"]
-        if self.scaled and state["iteration"] % REFRESH == 0:
+        if self.scaled and state["iteration"] == state["refresh"]:
             state["scaling"] = point.preconditioner()
+            state["refresh"] = 2 * state["iteration"] + REFRESH
         state["iteration"] += 1
         direction = -two_loop(pairs, point.gradient, state["scaling"])
         first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(direction)))

@@ -1,0 +1,82 @@
+"""Loss and gradient of chains in one pass: scores, sums and their pull-back, a few chains at a time, within the cache.
+
+The layout of attributes is that of `kernels.attributes`, the sums are those of `kernels.chain`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._jit import sum_kernel
+from .attributes import common_scores, common_sums, rare_scores, rare_sums
+from .chain import sums, variances
+
+
+@sum_kernel
+def accumulate(
+    common,
+    rare,
+    label,
+    weights,
+    M,
+    MT,
+    shift,
+    offsets,
+    w,
+    room,
+    variance,
+    lo,
+    hi,
+    table_sum,
+    rare_sum,
+    first_sum,
+    last_sum,
+    C,
+    log_z,
+):
+    """Sum the weighted expectations of the features of the chains lo..hi; returns how many chains are hard.
+
+    `weights` are the table of common attributes, those of rare ones, and what labels get for standing first and last. `C`
+    gets transitions up to the factor M. With `variance`, expectations are replaced by variances, and by sums of squares of
+    values: a diagonal. `room` is the number of positions that are done together.
+    """
+    table, theta, first, last = weights
+    common_values, common_indices, common_indptr = common
+    rare_values, rare_indices, rare_indptr = rare
+    n = M.shape[0]
+    for s in range(lo, hi):
+        room = max(room, offsets[s + 1] - offsets[s])
+    U, alpha, B, P = np.empty((room, n)), np.empty((room, n)), np.empty((room, n)), np.empty((room, n))
+    table_sum[:] = 0.0
+    rare_sum[:] = 0.0
+    first_sum[:] = 0.0
+    last_sum[:] = 0.0
+    C[:] = 0.0
+    hard, s = 0, lo
+    while s < hi:
+        e = s + 1
+        while e < hi and offsets[e + 1] - offsets[s] <= room:
+            e += 1
+        start, count = offsets[s], offsets[e] - offsets[s]
+        local = offsets[s : e + 1] - start
+        pointers = slice(start, offsets[e] + 1)
+        c_indptr, r_indptr = common_indptr[pointers], rare_indptr[pointers]
+        common_scores(common_values, common_indices, c_indptr, table, 0, count, U)
+        rare_scores(rare_values, rare_indices, r_indptr, label, theta, 0, count, U)
+        for i in range(e - s):
+            for v in range(n):
+                U[local[i], v] += first[v]
+            for v in range(n):
+                U[local[i + 1] - 1, v] += last[v]
+        hard += sums(U, M, MT, shift, local, w[s:e], 0, e - s, alpha, B, P, C, log_z[s:e])
+        if variance:
+            variances(P, local, w[s:e], 0, e - s, P)
+        for i in range(e - s):
+            for v in range(n):
+                first_sum[v] += P[local[i], v]
+            for v in range(n):
+                last_sum[v] += P[local[i + 1] - 1, v]
+        common_sums(common_values, common_indices, c_indptr, P, 0, count, table_sum)
+        rare_sums(rare_values, rare_indices, r_indptr, label, P, 0, count, rare_sum)
+        s = e
+    return hard
