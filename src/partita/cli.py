@@ -124,7 +124,7 @@ def _add_train(commands: Any) -> None:
     command.add_argument("--hashing", type=int, metavar="N", help="hash attributes into N columns; keep no names")
     command.add_argument("--forbid", choices=SCHEMES[1:], help="forbid labellings that are no chunks")
     command.add_argument("--max-iter", type=int, default=500, metavar="N", help="most iterations (default: 500)")
-    command.add_argument("--tol", type=float, default=2e-6, help="gradient per token at which to stop (default: 1e-5)")
+    command.add_argument("--tol", type=float, default=2e-6, help="gradient per token at which to stop (default: 2e-6)")
     command.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
     command.add_argument("--random-state", type=int, metavar="N", help="seed of stochastic solvers")
     loudness = command.add_mutually_exclusive_group()

@@ -14,31 +14,14 @@ from .chain import sums, variances
 
 @sum_kernel
 def accumulate(
-    common,
-    rare,
-    label,
-    weights,
-    M,
-    MT,
-    shift,
-    offsets,
-    w,
-    room,
-    variance,
-    lo,
-    hi,
-    table_sum,
-    rare_sum,
-    first_sum,
-    last_sum,
-    C,
-    log_z,
-):
+    common, rare, label, weights, M, MT, shift, offsets, w, room, factors, variance, lo, hi, table_sum, rare_sum, first_sum,
+    last_sum, C, log_z
+):  # fmt: skip
     """Sum the weighted expectations of the features of the chains lo..hi; returns how many chains are hard.
 
     `weights` are the table of common attributes, those of rare ones, and what labels get for standing first and last. `C`
-    gets transitions up to the factor M. With `variance`, expectations are replaced by variances, and by sums of squares of
-    values: a diagonal. `room` is the number of positions that are done together.
+    gets transitions up to the factor M. `factors` are the values of common and rare attributes that sums are taken with; with
+    `variance`, of variances instead of expectations. `room` is the number of positions that are done together.
     """
     table, theta, first, last = weights
     common_values, common_indices, common_indptr = common
@@ -76,7 +59,7 @@ def accumulate(
                 first_sum[v] += P[local[i], v]
             for v in range(n):
                 last_sum[v] += P[local[i + 1] - 1, v]
-        common_sums(common_values, common_indices, c_indptr, P, 0, count, table_sum)
-        rare_sums(rare_values, rare_indices, r_indptr, label, P, 0, count, rare_sum)
+        common_sums(factors[0], common_indices, c_indptr, P, 0, count, table_sum)
+        rare_sums(factors[1], rare_indices, r_indptr, label, P, 0, count, rare_sum)
         s = e
     return hard

@@ -228,15 +228,15 @@ class ChainLikelihood:
             A[self.forbidden] = -np.inf
         M, MT, shift = transition_factors(A)
         common, others, label = f.streams  # type: ignore[misc]
-        if variance:
-            common, others = (common[0] ** 2, *common[1:]), (others[0] ** 2, *others[1:])
+        factors = (common[0] ** 2, others[0] ** 2) if variance else (common[0], others[0])
         ranges = Workers.balanced(f.offsets, 12.0 * n * n * f.n_positions)
         if self._parts is None:
             shapes = (table.shape, rare.shape, (n,), (n,), (n, n))
             self._parts = [np.empty((len(ranges), *shape)) for shape in shapes]
         parts, log_z = self._parts, np.empty(f.n_examples)
-        scores = (common, others, label, (table, rare, first, last), M, MT, shift, f.offsets, self.weights, ROOM, variance)
-        tasks = [(*scores, lo, hi, *(part[i] for part in parts), log_z) for i, (lo, hi) in enumerate(ranges)]
+        scores = (common, others, label, (table, rare, first, last), M, MT, shift, f.offsets, self.weights, ROOM)
+        rows = [(*scores, factors, variance, lo, hi) for lo, hi in ranges]
+        tasks = [(*row, *(part[i] for part in parts), log_z) for i, row in enumerate(rows)]
         if sum(self.workers.run(accumulate, tasks)):
             return None
         tables, rares, firsts, lasts, C = (part.sum(0) for part in parts)
