@@ -128,40 +128,31 @@ def forward(U, M, shift, start, stop, tmp, alpha, B):
 def backward(MT, weight, start, stop, tmp, x, y, alpha, B, P):
     """Backward sums of one chain after `forward`; returns False if it is hard."""
     n = P.shape[1]
+    a, p = alpha[stop - 1], P[stop - 1]
     for v in range(n):
         x[v] = 1.0
-    for t in range(stop - 1, start - 1, -1):
-        a, p, b = alpha[t], P[t], B[t]
+        p[v] = weight * a[v]
+    for t in range(stop - 1, start, -1):
+        b, before, p = B[t], alpha[t - 1], P[t - 1]
+        for v in range(n):
+            y[v] = b[v] * x[v]
+        _times(MT, y, tmp)
         total = 0.0
         for v in range(n):
-            p[v] = a[v] * x[v]
-        for v in range(n):
-            total += p[v]
+            total += before[v] * tmp[v]
         if not total > SAFE:
             return False
-        total = weight / total
+        total = 1.0 / total
+        largest = 0.0
         for v in range(n):
-            p[v] *= total
-        if t > start:
-            for v in range(n):
-                y[v] = b[v] * x[v]
-            _times(MT, y, tmp)
-            before = alpha[t - 1]
-            total = 0.0
-            for v in range(n):
-                total += before[v] * tmp[v]
-            if not total > SAFE:
-                return False
-            total = 1.0 / total
-            largest = 0.0
-            for v in range(n):
-                x[v] = tmp[v] * total
-                largest = max(largest, x[v])
-            if not largest < DECISIVE:
-                return False
-            total *= weight
-            for v in range(n):
-                b[v] = y[v] * total
+            largest = max(largest, tmp[v])
+        if not largest * total < DECISIVE:
+            return False
+        scaled = total * weight
+        for v in range(n):  # the products of alpha and x now add up to 1
+            x[v] = tmp[v] * total
+            b[v] = y[v] * scaled
+            p[v] = before[v] * tmp[v] * scaled
     return True
 
 

@@ -20,7 +20,7 @@ def accumulate(
     """Sum the weighted expectations of the features of the chains lo..hi; returns how many chains are hard.
 
     `weights` are the table of common attributes, those of rare ones, and what labels get for standing first and last. `C`
-    gets transitions up to the factor M. `factors` are the values of common and rare attributes that sums are taken with; with
+    gets transitions up to the factor M. Sums are taken with `factors` as the values of common and rare attributes; with
     `variance`, of variances instead of expectations. `room` is the number of positions that are done together.
     """
     table, theta, first, last = weights
