@@ -23,6 +23,10 @@ from partita import SoftmaxRegression
 X, y = load_wine(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 """
+CHAIN = """
+from partita import ChainCRF
+ChainCRF().fit([[["the"], ["cat"]], [["a"], ["cat"], ["sat"]]], [["D", "N"], ["D", "N", "V"]])
+"""
 TIMED = """{prepare}
 import time
 start = time.perf_counter()
@@ -56,7 +60,7 @@ def main() -> None:
     parser.add_argument("--cold-repeats", type=int, default=2)
     options = parser.parse_args()
     print_load("start")
-    for warm_up in (FIT, IMPORT_SKLEARN):
+    for warm_up in (FIT, IMPORT_SKLEARN, CHAIN):
         seconds(warm_up, PREPARE)
     many, few = range(options.repeats), range(options.cold_repeats)
     times = {
@@ -65,6 +69,8 @@ def main() -> None:
         "from partita import SoftmaxRegression": [seconds(IMPORT_ESTIMATOR) for _ in many],
         "first fit (wine), warm cache": [seconds(FIT, PREPARE) for _ in many],
         "second fit (wine)": [seconds(FIT, PREPARE + FIT) for _ in many],
+        "import ChainCRF and a tiny fit, warm cache": [seconds(CHAIN) for _ in many],
+        "import ChainCRF and a tiny fit, cold cache": [cold_seconds(CHAIN) for _ in few],
         "import partita, cold cache": [cold_seconds(IMPORT_PARTITA) for _ in few],
         "first fit (wine), cold cache": [cold_seconds(FIT, PREPARE) for _ in few],
     }
