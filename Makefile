@@ -45,6 +45,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/stochastic_race.py
 	$(BIN)/python benchmarks/out_of_core.py
 	$(BIN)/python benchmarks/chain_race.py
+	$(BIN)/python benchmarks/chain_curves.py
 	$(BIN)/python benchmarks/chain_table1.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
