@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import partita
 from partita import LBFGS, ChainCRF, ConvergenceWarning, ModelFileError, SequenceData, Status, metrics
+from partita.constraints import WeightBounds
 from partita.estimators import chain as chain_module
 
 _PATH = Path(__file__).resolve().parents[2] / "examples" / "addresses.py"
@@ -730,3 +731,21 @@ def test_warning_at_the_iteration_limit_and_progress(capsys):
     assert captured.out == ""
     assert captured.err.count("iteration") == 3
     assert model.n_iter_ == 2
+
+
+@pytest.mark.parametrize("rule", ["iob2", "iobes"])
+def test_sets_at_the_ends_under_a_rule(rule):
+    y = [["O"], [{"O"}], [{"O", "S-X"}], [None]]
+    model = ChainCRF(forbidden=rule).fit([[["a"]]] * 4, y)
+    assert model.predict([[["a"]]]) == [["O"]]
+
+
+def test_held_out_labels_that_break_a_rule_are_refused():
+    X, y = [[["a"], ["b"]]] * 3, [["B-X", "I-X"], ["O", "O"], ["B-X", "O"]]
+    with pytest.raises(ValueError, match="'O' is followed by 'I-X' at position 1 of sequence 0 of y_dev"):
+        ChainCRF(forbidden="iob2").fit(X, y, X_dev=X[:1], y_dev=[["O", "I-X"]])
+
+
+def test_partial_fit_refuses_constraints():
+    with pytest.raises(ValueError, match="partial_fit does not support constraints"):
+        ChainCRF(constraints=[WeightBounds(lower=0.0)]).partial_fit([[["a"]]], [["O"]])

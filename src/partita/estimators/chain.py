@@ -370,7 +370,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if X_dev is not None:
             vectorizer = vectorizer_of(*_packed(layout.names), self.hashing)
             dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
-            holdout = _Holdout(self, dev, labels_of(dev, y_dev, layout.classes), layout, group, tables)
+            expected = labels_of(dev, y_dev, layout.classes)
+            check_possible(expected, dev.offsets, *tables, name="y_dev")
+            holdout = _Holdout(self, dev, expected, layout, group, tables)
         problem = _bounded(objective, *weight_bounds(constraints, layout), group)
         solution = self._minimize(problem, start, [] if holdout is None else [holdout])
         point, status = solution.point if problem is objective else solution.point.inner, solution.status

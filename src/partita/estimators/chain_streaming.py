@@ -12,6 +12,7 @@ from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from .forbidden import check_possible, forbidden_tables
 from .sequences import SequenceData, counting, labels_of, read_sequences
+from .weight_constraints import check_weight_constraints
 
 
 class ChainStreamingMixin:
@@ -57,6 +58,8 @@ class ChainStreamingMixin:
         old = self._layout if hasattr(self, "parameters_") else None
         if self.l1 > 0.0 or (old is not None and self.precision_ is None):
             raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
+        if check_weight_constraints(self.constraints):
+            raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         data = data if old is None else _extended(data, old)
         known = self._known_classes(classes, old)

@@ -65,7 +65,7 @@ def _rule(name: str, labels: list[Any]) -> tuple[Any, Any, Any]:
     return table, goes_on, opens if leaves_open else None
 
 
-def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, ends: Any) -> None:
+def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, ends: Any, name: str = "y") -> None:
     """Raise a ValueError that names the first place where the labels break a rule."""
     if table is None and starts is None and ends is None:
         return
@@ -74,10 +74,11 @@ def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, e
     first = full[:-1]
     for rule, places, where in ((starts, first, "first"), (ends, full[1:] - 1, "last")):
         if rule is not None:
-            bad = places[(y[places] >= 0) & rule[y[places]]]
+            known = places[y[places] >= 0]
+            bad = known[rule[y[known]]]
             if len(bad):
                 raise ValueError(
-                    f"forbidden: {names[y[bad[0]]]!r} stands {where}, at {position_of(int(bad[0]), offsets)} of y"
+                    f"forbidden: {names[y[bad[0]]]!r} stands {where}, at {position_of(int(bad[0]), offsets)} of {name}"
                 )
     if table is not None:
         inner = np.ones(len(y), bool)
@@ -87,7 +88,7 @@ def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, e
         bad = here[table[y[here - 1], y[here]]]
         if len(bad):
             pair = f"{names[y[bad[0] - 1]]!r} is followed by {names[y[bad[0]]]!r}"
-            raise ValueError(f"forbidden: {pair} at {position_of(int(bad[0]), offsets)} of y")
+            raise ValueError(f"forbidden: {pair} at {position_of(int(bad[0]), offsets)} of {name}")
     if labels.sets is not None:
         n = len(names)
         unary = mask_scores(np.zeros((len(y), n)), labels)
@@ -96,7 +97,7 @@ def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, e
         try:
             Chain(n, np.diff(full)).argmax((unary, pairwise))
         except ValueError as error:
-            raise ValueError(f"the sets of labels in y leave no labelling without a forbidden pair: {error}") from None
+            raise ValueError(f"the sets of labels in {name} leave no labelling without a forbidden pair: {error}") from None
 
 
 def forbid(unary: Any, pairwise: Any, offsets: IntArray, table: Any, starts: Any, ends: Any) -> None:
