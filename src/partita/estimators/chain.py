@@ -27,6 +27,7 @@ from ..solvers import make_solver, minimize
 from ..structures import Chain
 from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
 from .chain_streaming import ChainStreamingMixin
+from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .persistence import SavedModel
 from .sequences import Labels, SequenceData, counting, labels_of, read_sequences
@@ -327,13 +328,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             Held-out sequences. Training stops when their log-likelihood has not risen for `patience` iterations, and the
             parameters at which it was highest are kept.
         """
-        before = dict(self.__dict__)
-        try:
+        with unchanged_on_failure(self):
             return self._fit(X, y, lengths, sample_weight, X_dev, y_dev, lengths_dev)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any, X_dev: Any, y_dev: Any, lengths_dev: Any) -> ChainCRF:
         self._check_parameters()

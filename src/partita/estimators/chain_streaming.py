@@ -10,6 +10,7 @@ from ..core.results import Status
 from ..core.validation import check_weights
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
+from .data import unchanged_on_failure
 from .forbidden import check_possible, forbidden_tables
 from .sequences import SequenceData, counting, labels_of, read_sequences
 from .weight_constraints import check_weight_constraints
@@ -45,13 +46,8 @@ class ChainStreamingMixin:
         >>> model.predict([[["w:the"], ["w:cat"], ["w:sat"]]])
         [['D', 'N', 'V']]
         """
-        before = dict(self.__dict__)
-        try:
+        with unchanged_on_failure(self):
             return self._partial_fit(X, y, classes, lengths, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, lengths: Any, sample_weight: Any) -> Any:
         self._check_parameters()

@@ -26,7 +26,7 @@ from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
-from .data import class_codes, training_data
+from .data import class_codes, training_data, unchanged_on_failure
 from .persistence import SavedModel
 from .streaming import StreamingMixin, solver_seed
 
@@ -222,13 +222,8 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftmaxRegression:
         """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
-        before = dict(self.__dict__)
-        try:
+        with unchanged_on_failure(self):
             return self._fit(X, y, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftmaxRegression:
         self._check_parameters()

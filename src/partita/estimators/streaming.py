@@ -16,6 +16,7 @@ from ..core.results import Status, Trace
 from ..core.validation import check_weights
 from ..solvers import StochasticBound
 from ..solvers.stochastic import Stream
+from .data import unchanged_on_failure
 
 #: Numbers of X taken into memory at once.
 CHUNK_NUMBERS = 4_000_000
@@ -60,13 +61,8 @@ class StreamingMixin:
         >>> model.score(X, X[:, 0] > 0) > 0.98
         True
         """
-        before = dict(self.__dict__)
-        try:
+        with unchanged_on_failure(self):
             return self._partial_fit(X, y, classes, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def fit_stream(self: Any, batches: Iterable[Any], classes: Any) -> Any:
