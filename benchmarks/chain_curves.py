@@ -23,9 +23,9 @@ SOLVERS = {
     "steepest descent": SteepestDescent(),
     "stochastic start, newton": StochasticStart(Newton("cg"), epochs=4),
     "stochastic bound": StochasticBound(batch_size=64),
-    "SGD": SGD(batch_size=16, learning_rate=30.0),
-    "averaged SGD": SGD(batch_size=16, method="averaged", learning_rate=10.0),
-    "Adam": SGD(batch_size=64, method="adam", learning_rate=0.03),
+    "SGD": SGD(batch_size=16),
+    "averaged SGD": SGD(batch_size=16, method="averaged"),
+    "Adam": SGD(batch_size=64, method="adam"),
 }
 TARGETS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 

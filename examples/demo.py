@@ -17,7 +17,7 @@ SOLVERS = {
     "newton (cg)": Newton("cg"),
     "lbfgs": LBFGS(),
     "stochastic bound": StochasticBound(batch_size=64),
-    "averaged SGD": SGD(method="averaged", learning_rate=10.0, batch_size=16),
+    "averaged SGD": SGD(method="averaged", batch_size=16),
     "majorize": Majorize(),
 }
 STOCHASTIC, EPOCHS = ("stochastic bound", "averaged SGD"), 40

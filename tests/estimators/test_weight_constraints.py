@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from partita import ChainCRF
+from partita import ChainCRF, Status
 from partita.constraints import Box, WeightBounds, WeightTies
 
 
@@ -26,6 +26,10 @@ def test_bounds_against_scipy():
     X, y = data()
     bounds = [WeightBounds(lower=0.0, labels=["L1"]), WeightBounds(upper=0.4, transitions=[("L0", "L0"), ("L1", "L2")])]
     model = ChainCRF(l2=0.5, tol=1e-9, constraints=bounds).fit(X, y)
+    bounded = ChainCRF(l2=0.5, tol=1e-7, constraints=bounds, solver="majorize").fit(X, y)
+    assert bounded.status_ is Status.CONVERGED
+    np.testing.assert_allclose(bounded.parameters_, model.parameters_, atol=1e-4)
+    assert (np.diff(bounded.trace_.objective) <= 1e-9).all()
     weights = model.state_features_ | {("->", *pair): w for pair, w in model.transition_features_.items()}
     assert all(w >= 0.0 for (_, label), w in model.state_features_.items() if label == "L1")
     assert all(w >= 0.0 for (_, label), w in model.transition_features_.items() if label == "L1")

@@ -109,6 +109,7 @@ def test_the_diagonal_is_above_the_hessian_of_chains_of_length_one(rng):
         (SGD(batch_size=10, learning_rate=2.0), 3e-2),
         (SGD(batch_size=10, method="averaged", learning_rate=2.0), 3e-2),
         (SGD(batch_size=10, method="adam", learning_rate=0.05), 3e-2),
+        *((SGD(batch_size=10, method=method), 3e-2) for method in ("plain", "averaged", "adam", "saga", "svrg")),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -117,6 +118,43 @@ def test_stochastic_solvers_come_close(solver, limit):
     optimum = minimize(objective, tol=1e-9).value
     solution = minimize(objective, solver=solver, max_iter=30, tol=0.0)
     assert optimum * (1.0 - 1e-12) <= solution.value <= optimum * (1.0 + limit)
+
+
+def sticky_chains(n_chains=60, length=60):
+    """Labels that stay the same for long: what a position says of others adds up."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([np.cumsum(rng.random(length) < 0.03) % 3 for _ in range(n_chains)])
+    X = sp.csr_matrix(np.column_stack([np.ones(len(y)), (y == 0) + rng.standard_normal(len(y)) * 3]))
+    offsets = np.arange(0, len(y) + 1, length)
+    pairs = np.argwhere(np.ones((3, 3), bool))
+    features = ChainFeatures(X, offsets, 3, *state_pairs(X, label_indicator(y, 3), False, 0.0), pairs, workers=Workers(1))
+    return ChainLikelihood(features, y, penalty=1.0)
+
+
+def test_dependence_along_a_chain_shortens_the_steps():
+    objective = sticky_chains()
+    optimum = minimize(objective, tol=1e-9)
+    source = objective.batches(0)
+    total = source.curvature()
+    source.add_curvature(total, "hessian", optimum.parameters, 0, source.n_examples, 1.0)
+    product = objective.at(optimum.parameters).hessian_product()
+    H = np.stack([product(unit) for unit in np.eye(objective.size)]) - np.eye(objective.size)
+    scaling = np.diag(total.sum**-0.5)
+    ratio = np.linalg.eigvalsh(scaling @ H @ scaling).max()
+    assert ratio > 1.5
+    assert 2.0 / total.cushion == pytest.approx(ratio, rel=0.02)
+    solution = minimize(objective, solver=StochasticBound(batch_size=8, patience=100), max_iter=60, tol=0.0)
+    start = objective.at(np.zeros(objective.size)).value
+    assert solution.value - optimum.value < 0.03 * (start - optimum.value)
+
+
+@pytest.mark.parametrize("name", ["stochastic", "sgd"])
+@pytest.mark.parametrize("make", [chains, sticky_chains])
+def test_solvers_by_name_are_far_below_the_start(name, make):
+    objective = make()
+    start, optimum = objective.at(np.zeros(objective.size)).value, minimize(objective, tol=1e-9).value
+    solution = minimize(objective, solver=name, max_iter=60, tol=0.0)
+    assert solution.value - optimum < 0.4 * (start - optimum)
 
 
 def test_the_same_seed_gives_the_same_bits_at_any_thread_count():

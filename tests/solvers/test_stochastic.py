@@ -276,6 +276,11 @@ def test_a_rising_loss_is_no_success(rng):
     with pytest.warns(ConvergenceWarning, match="the loss is rising"):
         model = SoftmaxRegression(solver=SGD(learning_rate=1e4, decay=0.0)).fit(100.0 * X, y)
     assert model.status_ is Status.UNSTABLE
+    trace = model.trace_.objective[1:]
+    model.max_iter = int(np.argmin(trace)) + 1
+    with pytest.warns(ConvergenceWarning):
+        again = SoftmaxRegression(**model.get_params()).fit(100.0 * X, y)
+    np.testing.assert_array_equal(model.coef_, again.coef_)  # the best iterate is kept
 
 
 def test_pieces_are_checked_as_a_whole(rng, monkeypatch):

@@ -28,6 +28,8 @@ from .potential import PotentialCurvature
 DENSE_LIMIT, SHARED_LIMIT = 300, 2000
 #: Part of the diagonal that is added to it before inverting.
 FLOOR = 1e-10
+#: Steps by a diagonal: in units of the longest that is safe on a plain quadratic, and at most. Chosen on chains.
+CUSHION, MOST_CUSHION = 2.0, 3.0
 #: Columns from which the inverse is kept in single precision.
 SINGLE_FROM = 200
 
@@ -181,12 +183,11 @@ class DiagonalSum:
         Number of labels.
     """
 
-    cushion = 3.0  # diagonals that are bounds lie far above; measured on CoNLL-2000
-
     def __init__(self, squares: FloatArray, counts: FloatArray, labels: int) -> None:
         self.sum = np.zeros(len(squares))
         self._squares, self._counts, self._labels = squares, counts, labels
         self._inverse = self.sum
+        self.cushion = MOST_CUSHION
 
     def copy(self) -> DiagonalSum:
         """One that can be added to while this one stays as it is."""
@@ -196,9 +197,10 @@ class DiagonalSum:
         """Multiply the sum by a factor."""
         self.sum = factor * self.sum
 
-    def add(self, diagonal: FloatArray, factor: float = 1.0) -> None:
-        """Add ``factor`` times a diagonal."""
+    def add(self, diagonal: FloatArray, factor: float = 1.0, ratio: float = 0.0) -> None:
+        """Add ``factor`` times a diagonal, of which the curvature is at most `ratio` times."""
         self.sum = self.sum + factor * diagonal
+        self.cushion = min(MOST_CUSHION, CUSHION / max(ratio, 1e-300))
 
     def prepare(self, penalty: FloatArray, batch_size: float | None = None, damping: float = 0.0) -> None:
         """See `CurvatureSum.prepare`."""

@@ -28,6 +28,11 @@ class PartitionBound:
     mean: FloatArray
     curvature: FloatArray
     is_bound: bool = True
+    precondition: None = None
+
+    @property
+    def gradient0(self) -> FloatArray:
+        return self.mean
 
     def value(self, parameters: ArrayLike) -> float:
         step = np.asarray(parameters, dtype=np.float64) - self.center

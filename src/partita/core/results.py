@@ -23,7 +23,10 @@ class Status(Enum):
         "precision (raise tol); with a gradient far above tol, rescale the features or choose another solver"
     )
     STALLED = "stopped early: the loss has not improved for as many epochs as the solver's patience"
-    UNSTABLE = "stopped: the loss is rising; lower the learning rate, standardise the features, or use a larger batch"
+    UNSTABLE = (
+        "stopped: the loss is rising; the best iterate is kept (lower the learning rate of SGD or the step of "
+        "StochasticBound, standardise the features, or use a larger batch)"
+    )
     STREAM = "one pass: the parameters reflect the examples seen so far"
     MAX_ITER = "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features"
     TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"

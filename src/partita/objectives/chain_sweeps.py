@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.random import generator
+from ..core.rates import best_rate
 from ..core.results import FloatArray, IntArray
 from ..kernels import chain_sgd
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 #: Chains on which rates are compared,
 SAMPLE = 1000
-#: the first rate tried, for chains of weight one, and the most tried.
-FIRST_RATE, RATES = 0.1, 12
+#: the first rate tried, for chains of weight one.
+FIRST_RATE = 0.1
 
 
 class ChainSweeps:
@@ -50,22 +51,11 @@ class ChainSweeps:
     def _calibrated(self) -> float:
         sample = self.rng.permutation(self._chains)[:SAMPLE]
         scale = float(self.objective.weights[self._chains].mean())
-        tried: dict[int, float] = {}
 
-        def loss(power: int) -> float:
-            if power not in tried:
-                weights = tuple(part.copy() for part in self._weights)
-                value = self._run(sample, FIRST_RATE / scale * 2.0**power, weights)
-                tried[power] = value if np.isfinite(value) else np.inf
-            return tried[power]
+        def loss(rate: float) -> float:
+            return self._run(sample, rate, tuple(part.copy() for part in self._weights))
 
-        best = 0
-        for _ in range(RATES):
-            better = min((best + 1, best - 1), key=loss)
-            if not loss(better) < loss(best):
-                break
-            best = better
-        return FIRST_RATE / scale * 2.0**best
+        return best_rate(loss, FIRST_RATE / scale)
 
     def _run(self, order: IntArray, rate: float, weights: tuple[FloatArray, ...]) -> float:
         state = (*self._layout, order, self._lambda, rate, self._steps, *weights)

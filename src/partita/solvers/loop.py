@@ -134,6 +134,7 @@ def _run(
 ) -> Solution:
     recorder = _Recorder(method.name, objective.scale, callbacks)
     best: Any = point
+    lowest: Any = point
     status: Status | None = None
     state: Any = None
     try:
@@ -161,6 +162,7 @@ def _run(
                     # An estimate of the training loss lags behind its parameters; a measured value does not.
                     last = isinstance(point, EstimatedPoint) and not point.held_out
                     best = point if last or not point.value > best.value else best
+                    lowest = lowest if point.value > lowest.value else point
                     norm, stop = recorder.add(point)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
@@ -169,6 +171,8 @@ def _run(
             best = EstimatedPoint(within, np.nan, np.full(objective.size, np.nan))
     if status is Status.CONVERGED:
         best = point
+    if status is Status.UNSTABLE:
+        best = lowest
     if isinstance(best, EstimatedPoint):
         exact = objective.at(best.parameters)
         if best is point and not best.held_out:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
-from ..core.protocols import Objective, Point
+from ..core.protocols import BatchSource, Objective, Point
+from ..core.rates import best_rate
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_real
 from .epochs import EpochSolver, EpochState
@@ -17,6 +19,8 @@ METHODS = ("plain", "averaged", "adam", "saga", "svrg")
 
 #: Averages weight late iterates more: the mean moves by (POWER + 1) / (t + POWER) of the way.
 POWER = 7.0
+#: Steps, and examples, that rates are tried on at least, and the first rate tried.
+TRIAL_STEPS, TRIAL_EXAMPLES, FIRST_RATE = 20, 1000, 0.5
 
 
 @dataclass
@@ -25,6 +29,11 @@ class _Memory:
 
     first: FloatArray
     second: FloatArray
+    rate: float
+
+    @classmethod
+    def zeros(cls, size: int, rate: float) -> _Memory:
+        return cls(np.zeros(size), np.zeros(size), rate)
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,8 @@ class SGD(EpochSolver):
     method : {"plain", "averaged", "adam", "saga", "svrg"}
         ``"averaged"`` reports a mean of the iterates that weights late ones more; ``"saga"`` and ``"svrg"`` reduce the noise
         of the gradients by those of the last visit, or of a full pass at the start of each epoch.
-    learning_rate : float
-        Step for the gradient of the *mean* loss.
+    learning_rate : float or "auto"
+        Step for the gradient of the *mean* loss. ``"auto"`` tries powers of two on a few batches.
     decay : float
         The step after e epochs is ``learning_rate / (1 + e) ** decay`` (not for ``"saga"`` and ``"svrg"``).
     batch_size, validation, patience, random_state
@@ -45,13 +54,14 @@ class SGD(EpochSolver):
     """
 
     method: str = "plain"
-    learning_rate: float = 0.1
+    learning_rate: Any = "auto"
     decay: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("method", self.method, METHODS)
-        check_real("learning_rate", self.learning_rate, minimum=0.0, strict=True)
+        if self.learning_rate != "auto":
+            check_real("learning_rate", self.learning_rate, minimum=0.0, strict=True)
         check_real("decay", self.decay, minimum=0.0)
 
     @property
@@ -64,8 +74,28 @@ class SGD(EpochSolver):
 
     def start(self, objective: Objective, point: Point) -> EpochState:
         state = super().start(objective, point)
-        state.extra = _Memory(np.zeros(objective.size), np.zeros(objective.size))
+        rate = self._calibrated(state.source, point.parameters) if self.learning_rate == "auto" else self.learning_rate
+        state.extra = _Memory.zeros(objective.size, rate)
         return state
+
+    def _calibrated(self, source: BatchSource, start: FloatArray) -> float:
+        """Half the rate with the smallest loss on the way through some batches, again and again if they are few."""
+        batches = source.shuffled(self.batch_size)
+        steps = max(TRIAL_STEPS, TRIAL_EXAMPLES // self.batch_size)
+
+        def loss(rate: float) -> float:
+            trial = EpochState(source, per_epoch=len(batches), extra=_Memory.zeros(source.size, rate))
+            theta, total = start, 0.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                for lo, hi in islice(cycle(batches), steps):
+                    value, residual = source.evaluate(theta, lo, hi)
+                    total += value
+                    trial.steps += 1
+                    estimate = source.n_examples / (hi - lo) * source.pull_back(residual, lo, hi)
+                    theta = self.update(trial, theta, estimate + source.penalty * theta, lo, hi)
+            return total
+
+        return 0.5 * best_rate(loss, FIRST_RATE)
 
     def begin(self, state: EpochState, theta: FloatArray) -> None:
         """SVRG: the residuals of every example at the start of the epoch."""
@@ -88,7 +118,7 @@ class SGD(EpochSolver):
     def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
         mean = gradient / state.source.scale
         memory: Any = state.extra
-        rate = self.learning_rate
+        rate = memory.rate
         if not self.reduces_variance:
             rate /= (1.0 + state.steps / state.per_epoch) ** self.decay
         if self.method == "adam":
