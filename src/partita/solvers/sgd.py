@@ -130,7 +130,7 @@ class SGD(EpochSolver):
         following = theta - rate * mean
         if self.method == "averaged":
             memory.first += (following - memory.first) * (POWER + 1.0) / (state.steps + POWER)
-        return following
+        return np.asarray(following)
 
     def finish(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (state.extra.first.copy() if self.method == "averaged" else theta), theta
