@@ -6,21 +6,21 @@ import numpy as np
 from numba import njit
 
 # No reassociation here: `shifted - MAGIC` must stay as written.
-_exact = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+exact = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
-_MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
-_LOG2_E = 1.4426950408889634
-_LN2_HI = 0.693147180369123816490
-_LN2_LO = 1.90821492927058770002e-10
+MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
+LOG2_E = 1.4426950408889634
+LN2_HI = 0.693147180369123816490
+LN2_LO = 1.90821492927058770002e-10
 
 
-@_exact
+@exact
 def exp(x):
     """exp(x) for x <= 709, to 1 unit in the last place; 0 below -708, NaN for NaN."""
     y = x if x > -708.0 else -708.0
-    shifted = y * _LOG2_E + _MAGIC
-    k = shifted - _MAGIC
-    r = (y - k * _LN2_HI) - k * _LN2_LO
+    shifted = y * LOG2_E + MAGIC
+    k = shifted - MAGIC
+    r = (y - k * LN2_HI) - k * LN2_LO
     p = 1.0 / 6227020800.0
     p = p * r + 1.0 / 479001600.0
     p = p * r + 1.0 / 39916800.0
@@ -39,7 +39,7 @@ def exp(x):
     return scale + scale * p if x > -708.0 else small
 
 
-@_exact
+@exact
 def log1p_unit(e):
     """log(1 + e) for 0 <= e <= 1, to a few units in the last place: 2 atanh(e / (2 + e)) by its series."""
     z = e / (2.0 + e)

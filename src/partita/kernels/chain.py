@@ -12,59 +12,10 @@ would have contributed. Where that is `DECISIVE`, the chain is counted as `hard`
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ._jit import inlined, sum_kernel
-from ._math import exp
-
-#: The difference to the best score at a position from which a label is left out: a factor of 1e-140.
-NEGLIGIBLE = -322.0
-#: The contribution of a unit from which what was left out could matter.
-DECISIVE = 1e100
-#: Sums that have not underflowed.
-SAFE = 1e-280
-
-
-@sum_kernel
-def _times(M, x, out):
-    """out = x M, four rows at a time."""
-    n, width = M.shape
-    for v in range(width):
-        out[v] = 0.0
-    u = 0
-    while u + 4 <= n:
-        a, b, c, d = x[u], x[u + 1], x[u + 2], x[u + 3]
-        M0, M1, M2, M3 = M[u], M[u + 1], M[u + 2], M[u + 3]
-        for v in range(width):
-            out[v] += a * M0[v] + b * M1[v] + c * M2[v] + d * M3[v]
-        u += 4
-    while u < n:
-        a = x[u]
-        for v in range(width):
-            out[v] += a * M[u, v]
-        u += 1
-
-
-@sum_kernel
-def _times_two(M, x, N, y, out):
-    """out = x M + y N, two rows of each at a time."""
-    n, width = M.shape
-    for v in range(width):
-        out[v] = 0.0
-    u = 0
-    while u + 2 <= n:
-        a, b, c, d = x[u], x[u + 1], y[u], y[u + 1]
-        M0, M1, N0, N1 = M[u], M[u + 1], N[u], N[u + 1]
-        for v in range(width):
-            out[v] += a * M0[v] + b * M1[v] + c * N0[v] + d * N1[v]
-        u += 2
-    while u < n:
-        a, c = x[u], y[u]
-        for v in range(width):
-            out[v] += a * M[u, v] + c * N[u, v]
-        u += 1
+from ._jit import sum_kernel
+from .chain_padded import add_times, padded_sums, times
 
 
 @sum_kernel
@@ -88,94 +39,37 @@ def _add_outer(X, Y, length, C):
         t += 1
 
 
-@inlined
-def forward(U, M, shift, start, stop, tmp, alpha, B):
-    """Forward sums of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""
-    n = U.shape[1]
-    log_z, part, scale = shift * (stop - start - 1), 0.0, 1.0  # small parts first: they lose fewer digits
-    for t in range(start, stop):
-        u, e, a = U[t], B[t], alpha[t]
-        top = u[0]
-        for v in range(1, n):
-            top = max(top, u[v])
-        for v in range(n):
-            below = u[v] - top
-            e[v] = exp(below) if below > NEGLIGIBLE else 0.0
-        if t == start:
-            for v in range(n):
-                a[v] = e[v]
-        else:
-            _times(M, alpha[t - 1], tmp)
-            for v in range(n):
-                a[v] = tmp[v] * e[v]
-        total = 0.0
-        for v in range(n):
-            total += a[v]
-        if not total > SAFE:
-            return np.nan
-        part += top
-        scale *= total
-        if scale < 1e-100 or scale > 1e100:
-            log_z += part + math.log(scale)
-            part, scale = 0.0, 1.0
-        total = 1.0 / total
-        for v in range(n):
-            a[v] *= total
-    return log_z + (part + math.log(scale))
-
-
-@inlined
-def backward(MT, weight, start, stop, tmp, x, y, alpha, B, P):
-    """Backward sums of one chain after `forward`; returns False if it is hard."""
-    n = P.shape[1]
-    a, p = alpha[stop - 1], P[stop - 1]
-    for v in range(n):
-        x[v] = 1.0
-        p[v] = weight * a[v]
-    for t in range(stop - 1, start, -1):
-        b, before, p = B[t], alpha[t - 1], P[t - 1]
-        for v in range(n):
-            y[v] = b[v] * x[v]
-        _times(MT, y, tmp)
-        total = 0.0
-        for v in range(n):
-            total += before[v] * tmp[v]
-        if not total > SAFE:
-            return False
-        total = 1.0 / total
-        largest = 0.0
-        for v in range(n):
-            largest = max(largest, tmp[v])
-        if not largest * total < DECISIVE:
-            return False
-        scaled = total * weight
-        for v in range(n):  # the products of alpha and x now add up to 1
-            x[v] = tmp[v] * total
-            b[v] = y[v] * scaled
-            p[v] = before[v] * tmp[v] * scaled
-    return True
-
-
 @sum_kernel
 def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
     """log Z of the chains lo..hi and what Hessian products need; C += weighted counts of transitions, up to the factor M.
 
     Returns how many chains are hard; their log_z is NaN and their rows of alpha, B and P are zero.
     """
-    n = U.shape[1]
-    tmp, x, y = np.empty(M.shape[1]), np.empty(n), np.empty(n)
-    hard = 0
+    n, width = U.shape[1], M.shape[1]
+    longest = 0
     for s in range(lo, hi):
-        start, stop = offsets[s], offsets[s + 1]
-        log_z[s] = forward(U, M, shift, start, stop, tmp, alpha, B)
-        if np.isnan(log_z[s]) or not backward(MT, w[s], start, stop, tmp, x, y, alpha, B, P):
-            log_z[s] = np.nan
-            hard += 1
-            alpha[start:stop] = 0.0
-            B[start:stop] = 0.0
-            P[start:stop] = 0.0
-        else:
-            _add_outer(alpha[start:stop], B[start:stop], stop - start, C)
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    u, a, b, p = (
+        np.full((longest, width), -np.inf),
+        np.empty((longest, width)),
+        np.empty((longest, width)),
+        np.empty((longest, width)),
+    )
+    whole, hard = np.zeros(2, np.int64), 0
+    for s in range(lo, hi):
+        start, length = offsets[s], offsets[s + 1] - offsets[s]
+        whole[1] = length
+        for t in range(length):
+            for v in range(n):
+                u[t, v] = U[start + t, v]
+        hard += padded_sums(u, M, MT, shift, whole, w[s : s + 1], a, b, p, C, log_z[s : s + 1])
+        for t in range(length):
+            for v in range(n):
+                alpha[start + t, v] = a[t, v]
+            for v in range(n):
+                B[start + t, v] = b[t, v]
+            for v in range(n):
+                P[start + t, v] = p[t, v]
     return hard
 
 
@@ -203,7 +97,8 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
                 for v in range(n):
                     F[v] = du[0, v]
             else:
-                _times_two(M, past[t - 1], N, a[t - 1], tmp)
+                times(M, past, (t - 1) * n, tmp, 0)
+                add_times(N, a, (t - 1) * n, tmp, 0)
                 for v in range(n):
                     F[v] = du[t, v] + (tmp[v] * b[t, v] / p[t, v] if p[t, v] > 0.0 else zero)
             for v in range(n):
@@ -222,7 +117,8 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
             if t > 0:
                 for v in range(n):
                     g[v] = b[t, v] * (du[t, v] + x[v])
-                _times_two(MT, g, NT, b[t], tmp)
+                times(MT, future, t * n, tmp, 0)
+                add_times(NT, b, t * n, tmp, 0)
                 for v in range(n):
                     x[v] = tmp[v] * a[t - 1, v] / p[t - 1, v] if p[t - 1, v] > 0.0 else zero
                 for v in range(n):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._jit import sum_kernel
 from ._math import exp
-from .chain import _times, _times_two
+from .chain_padded import add_times, padded, times
 
 #: Sums of terms of at most 1 from which nothing that underflowed can matter.
 SAFE = 1e-100
@@ -133,10 +133,18 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
     up to a common constant.
     """
     n = U.shape[1]
-    M, N, barrier = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    width = padded(n)
+    M, N, barrier = np.zeros((n, width)), np.zeros((n, width)), np.empty((n, n))
     top, log_a, log_z, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     F, V, X, g, h = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    z, f, v2, inner, x_max, score_max = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    z, f, inner, v2, x_max, score_max = (
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+    )
     _columns(A, dA, top, M, N, barrier)
     for s in range(lo, hi):
         start, stop = offsets[s], offsets[s + 1]
@@ -172,9 +180,10 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
                 if not log_a[u] > -np.inf:
                     F[u] = -np.inf
                     X[u] = -np.inf
-            _times(M, e, z)
-            _times(M, h, inner)
-            _times_two(M, g, N, e, f)
+            times(M, e, 0, z, 0)
+            times(M, h, 0, inner, 0)
+            times(M, g, 0, f, 0)
+            add_times(N, e, 0, f, 0)
             _largest(F, barrier, x_max)
             _largest(X, barrier, score_max)
             for v in range(n):

@@ -9,7 +9,8 @@ import numpy as np
 
 from ._jit import sum_kernel
 from .attributes import common_scores, common_sums, rare_scores, rare_sums
-from .chain import sums, variances
+from .chain import variances
+from .chain_padded import padded_sums
 
 
 @sum_kernel
@@ -26,10 +27,15 @@ def accumulate(
     table, theta, first, last = weights
     common_values, common_indices, common_indptr = common
     rare_values, rare_indices, rare_indptr = rare
-    n = M.shape[0]
+    n, width = M.shape
     for s in range(lo, hi):
         room = max(room, offsets[s + 1] - offsets[s])
-    U, alpha, B, P = np.empty((room, n)), np.empty((room, n)), np.empty((room, n)), np.empty((room, n))
+    U, alpha, B, P = (
+        np.full((room, width), -np.inf),
+        np.empty((room, width)),
+        np.empty((room, width)),
+        np.empty((room, width)),
+    )
     table_sum[:] = 0.0
     rare_sum[:] = 0.0
     first_sum[:] = 0.0
@@ -51,7 +57,7 @@ def accumulate(
                 U[local[i], v] += first[v]
             for v in range(n):
                 U[local[i + 1] - 1, v] += last[v]
-        hard += sums(U, M, MT, shift, local, w[s:e], 0, e - s, alpha, B, P, C, log_z[s:e])
+        hard += padded_sums(U, M, MT, shift, local, w[s:e], alpha, B, P, C, log_z[s:e])
         if variance:
             variances(P, local, w[s:e], 0, e - s, P)
         for i in range(e - s):

@@ -12,7 +12,7 @@ import numpy as np
 from ._jit import sum_kernel
 from ._math import exp
 from .attributes import common_scores, rare_scores
-from .chain import _add_outer, backward, forward
+from .chain_padded import add_outer, backward, forward, padded
 
 #: The factor below which the weights are multiplied by it.
 SMALL = 1e-9
@@ -31,10 +31,11 @@ def descend(
     for s in order:
         longest = max(longest, offsets[s + 1] - offsets[s])
     total = np.int64(offsets[-1])
-    width = -(-n // 4) * 4
+    width = padded(n)
     M, MT = np.zeros((n, width)), np.zeros((n, width))
-    U, alpha, B, R = np.empty((total, n)), np.empty((longest, n)), np.empty((longest, n)), np.empty((longest, n))
-    C, tmp, x, z = np.empty((n, n)), np.empty(width), np.empty(n), np.empty(n)
+    U, alpha, B = np.full((total, width), -np.inf), np.empty((longest, width)), np.empty((longest, width))
+    R, C = np.empty((longest, width)), np.empty((n, width))
+    x, row, z = np.empty(width), np.empty(width), np.empty(width)
     factor, loss, hard, t = 1.0, 0.0, 0, t0
     common_values, common_indices, common_indptr = common
     rare_values, rare_indices, rare_indptr = rare
@@ -63,12 +64,12 @@ def descend(
         for u in range(n):
             for v in range(n):
                 MT[v, u] = M[u, v]
-        log_z = forward(rows, M, shift, 0, length, tmp, alpha, B)
-        if np.isnan(log_z) or not backward(MT, 1.0, 0, length, tmp, x, z, alpha, B, R):
+        log_z = forward(rows, M, shift, 0, length, alpha, B)
+        if np.isnan(log_z) or not backward(MT, 1.0, 0, length, x, row, z, alpha, B, R):
             hard += 1
             continue
         C[:] = 0.0
-        _add_outer(alpha, B, length, C)
+        add_outer(alpha, B, 0, length, C)
         score = 0.0
         for i in range(length):
             score += rows[i, y[start + i]]

@@ -32,7 +32,7 @@ POWER = 0.25
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
 #: Positions that one pass keeps in the cache.
-ROOM = 1024
+ROOM = 512
 
 
 class ChainLikelihood:
@@ -231,7 +231,7 @@ class ChainLikelihood:
         factors = (common[0] ** 2, others[0] ** 2) if variance else (common[0], others[0])
         ranges = Workers.balanced(f.offsets, 12.0 * n * n * f.n_positions)
         if self._parts is None:
-            shapes = (table.shape, rare.shape, (n,), (n,), (n, n))
+            shapes = (table.shape, rare.shape, (n,), (n,), M.shape)
             self._parts = [np.empty((len(ranges), *shape)) for shape in shapes]
         parts, log_z = self._parts, np.empty(f.n_examples)
         scores = (common, others, label, (table, rare, first, last), M, MT, shift, f.offsets, self.weights, ROOM)
@@ -241,7 +241,7 @@ class ChainLikelihood:
             return None
         tables, rares, firsts, lasts, C = (part.sum(0) for part in parts)
         ends = (firsts[: len(start)], lasts[: len(end)])
-        return float((self.weights * log_z).sum()), f.pack((tables, rares, C * M[:, :n], *ends))
+        return float((self.weights * log_z).sum()), f.pack((tables, rares, (C * M)[:, :n], *ends))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import chain as kernels
 from ..kernels import chain_log
+from ..kernels.chain_padded import padded
 
 
 class ChainSums:
@@ -52,12 +53,12 @@ class ChainSums:
         self.ranges = Workers.balanced(offsets, 6.0 * n * n * len(U))
         self.alpha, self.B, self.P = (np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3))
         self.log_z = np.empty(len(offsets) - 1)
-        counts = np.zeros((len(self.ranges), n, n))
+        counts = np.zeros((len(self.ranges), *self.M.shape))
         scores = (U, self.M, self.MT, shift, offsets, weights)
         rows = (self.alpha, self.B, self.P)
         tasks = [(*scores, lo, hi, *rows, counts[i], self.log_z) for i, (lo, hi) in enumerate(self.ranges)]
         hard = sum(workers.run(kernels.sums, tasks))
-        self._counts = counts.sum(0)  # without the factor M
+        self._counts = counts.sum(0)[:, :n]  # without the factor M
         self.C = self._counts * self.M[:, :n]
         if hard:
             self._with_logarithms(U, A)
@@ -108,6 +109,6 @@ def transition_factors(A: FloatArray) -> tuple[FloatArray, FloatArray, float]:
 def _padded(M: FloatArray) -> tuple[FloatArray, FloatArray]:
     """M and its transpose with rows padded by zeros to a multiple of four."""
     n = len(M)
-    out = np.zeros((2, n, -(-n // 4) * 4))
+    out = np.zeros((2, n, padded(n)))
     out[0, :, :n], out[1, :, :n] = M, M.T
     return out[0], out[1]
