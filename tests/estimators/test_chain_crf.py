@@ -874,6 +874,8 @@ def test_a_sequence_of_weight_zero_may_be_impossible():
         model.partial_fit(X, [impossible, good, ["O", "O"]], sample_weight=[0, 1, 1])
         with pytest.raises(ValueError, match="sequence 2 of y"):
             ChainCRF(forbidden="iob2").fit(X, [impossible, good, impossible], sample_weight=[0, 1, 1])
+    with pytest.raises(ValueError, match="y holds no label at all"):
+        ChainCRF(forbidden="iob2").fit(X[:2], [good, [None, None]], sample_weight=[0, 1])
 
 
 def test_advice_for_l1_names_solvers_that_work():

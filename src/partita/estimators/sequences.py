@@ -56,6 +56,8 @@ class Labels:
         sets = self.sets if len(hidden) else None
         if sets is not None and (hidden < UNKNOWN).any():
             seen |= sets[np.unique(-1 - hidden[hidden < UNKNOWN])].any(axis=0)
+        if not seen.any():
+            raise ValueError("y holds no label at all; at least one position must have one")
         if seen.all():
             return replace(self, sets=sets)
         codes = np.where(self.codes >= 0, (np.cumsum(seen) - 1)[self.codes], self.codes)
