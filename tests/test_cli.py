@@ -274,6 +274,24 @@ def test_join_columns_keeps_sequences(trained):
     assert both.n_sequences == 2 * a.n_sequences + b.n_sequences
 
 
+def test_errors_name_the_right_one_of_several_files(tmp_path, capsysbinary):
+    (tmp_path / "a").write_text("a B-X\nb I-X\n")
+    (tmp_path / "b").write_text("a O\nb I-X\n")
+    options = ["-m", tmp_path / "m", "-q", "--forbid", "iob2"]
+    expected = f"error: forbidden: 'O' is followed by 'I-X' at {tmp_path / 'b'}, line 2\n"
+    assert expected in fails(capsysbinary, "train", tmp_path / "a", tmp_path / "b", *options)
+    (tmp_path / "a").write_text("a O\nb B-X\nc I-X\n")
+    assert expected in fails(capsysbinary, "train", tmp_path / "a", "--dev", tmp_path / "b", "--early-stop", *options)
+
+
+def test_templates_and_model_hash_alike():
+    columns = read_columns(io.BytesIO(SMALL.encode()))
+    for templates, model in ((64, None), (None, 64)):
+        tagger = ColumnTagger(Templates.builtin("word", hashing=templates), ChainCRF(hashing=model))
+        with pytest.raises(ValueError, match=f"the same hashing, got {templates} and {model}"):
+            tagger.fit(columns)
+
+
 def test_hashing_keeps_no_names(trained, tmp_path, capsysbinary):
     options = ["--hashing", "4096", "-q", "--max-iter", "30", "--all-transitions"]
     assert main(["train", str(trained / "train"), "-m", str(tmp_path / "m"), *options]) == 0
@@ -312,8 +330,10 @@ TRAIN_ERRORS = {
     "ragged": ("a X\nb Y Z\n", [], "line 2: 3 columns, but line 1 has 2 columns"),
     "empty": ("", [], "is empty"),
     "blank": ("\n\n", [], "is empty"),
-    "label column": ("a X\n", ["--label-column", "2"], "column 2 was asked for, but"),
-    "no such name": ("a X\n", ["--label-column", "upos"], "a column must be a number, got 'upos'"),
+    "label column": ("a X\n", ["--label-column", "2"], "--label-column 2: column 2 was asked for, but"),
+    "no such name": ("a X\n", ["--label-column", "upos"], "--label-column upos: a column must be a number, got 'upos'"),
+    "feature column": ("a X\n", ["--columns", "0,7"], "--columns 0,7: column 7 was asked for, but"),
+    "no number": ("a X\n", ["--columns", ""], "--columns : a column must be a number, got ''"),
     "one column": ("a\nb\n", [], "line 1: template 'w[-1]=%x[-1,0]' asks for column 0, but the highest is -1"),
     "no tag": (
         "a X\n",
@@ -326,7 +346,8 @@ TRAIN_ERRORS = {
     "separator": ("a X\n", ["--separator", "ab"], "separator must"),
     "encoding": ("a X\n", ["--encoding", "klingon"], "encoding must be the name of a text encoding, got 'klingon'"),
     "NUL": ("a\0b X\n", [], "line 1: a NUL byte"),
-    "forbidden": ("a I-X\nb O\n", ["--forbid", "iob2"], "I-X"),
+    "forbidden": ("a I-X\nb O\n", ["--forbid", "iob2"], "forbidden: 'I-X' stands first, at "),
+    "no chunk": ("a B-X\n\nb O\nc I-X\n", ["--forbid", "iob2"], "d, line 4"),
 }
 
 
@@ -379,7 +400,8 @@ def test_bad_input_to_tag_and_eval(small, capsysbinary):
     assert "at least 1" in fails(capsysbinary, "tag", *model, small / "small", "--kbest", "0")
     assert "the model knows its own" in fails(capsysbinary, "eval", *model, small / "small", "--label-column", "0")
     (small / "d").write_text("a\n")
-    assert "column -2 was asked for" in fails(capsysbinary, "eval", small / "d")
+    assert "--label-column -2: column -2 was asked for" in fails(capsysbinary, "eval", small / "d")
+    assert "--columns 4: column 4 was asked for" in fails(capsysbinary, "tag", *model, small / "d", "--columns", "4")
     assert "does not know" in fails(capsysbinary, "eval", small / "small", "--scheme", "iob2")
     assert "no label 'Q'; its labels are x, y" in fails(capsysbinary, "dump", *model, "--label", "Q")
     assert sorted(os.listdir(small)) == ["d", "m", "out", "small"]

@@ -193,6 +193,15 @@ def _reading(args: argparse.Namespace, known: dict[str, Any] | None = None) -> d
     return options
 
 
+@contextmanager
+def _option(name: str, value: str | None) -> Iterator[None]:
+    """Let errors say which option they are about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name} {value}: {error}") from error
+
+
 def _column(name: str, args: argparse.Namespace) -> int:
     """A column by number, or by name in CoNLL-U files."""
     from .io.columns import CONLLU_COLUMNS
@@ -207,7 +216,14 @@ def _column(name: str, args: argparse.Namespace) -> int:
 
 
 def _column_list(args: argparse.Namespace) -> list[int] | None:
-    return None if args.columns is None else [_column(name, args) for name in args.columns.split(",")]
+    with _option("--columns", args.columns):
+        return None if args.columns is None else [_column(name, args) for name in args.columns.split(",")]
+
+
+def _check_columns(option: str, value: str | None, columns: Columns, chosen: Sequence[int] | None) -> None:
+    with _option(option, value):
+        for number in chosen or ():
+            columns.index(number)
 
 
 def _source(name: str) -> Any:
@@ -247,13 +263,16 @@ def _train(args: argparse.Namespace) -> int:
         verbose=0 if args.quiet else 2 if args.verbose else 1,
     )
     model._check_parameters()
-    label = args.label_column or ("upos" if args.conllu else "-1")
-    columns = _column_list(args)
-    if args.conllu and columns is None:
-        columns = [_column("form", args)]
-    tagger = ColumnTagger(_templates(args), model, _column(label, args), columns, reading)
+    args.label_column = args.label_column or ("upos" if args.conllu else "-1")
+    if args.conllu and args.columns is None:
+        args.columns = "form"
+    with _option("--label-column", args.label_column):
+        label = _column(args.label_column, args)
+    tagger = ColumnTagger(_templates(args), model, label, _column_list(args), reading)
     train = join_columns([read_columns(_source(name), **reading) for name in args.data])
     dev = None if args.dev is None else read_columns(args.dev, **reading)
+    _check_columns("--label-column", args.label_column, train, [label])
+    _check_columns("--columns", args.columns, train, tagger.columns)
     read = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
@@ -330,6 +349,7 @@ def _tag(args: argparse.Namespace) -> int:
     chosen = _column_list(args)
     with _output(args.output) as out:
         for block in blocks:
+            _check_columns("--columns", args.columns, block.columns, chosen)
             if args.kbest is not None:
                 _write_kbest(tagger, block, chosen, args.kbest, out)
             else:
@@ -390,8 +410,10 @@ def _eval(args: argparse.Namespace) -> int:
 
     if args.model is None:
         columns = read_columns(_source(args.data), **_reading(args))
-        gold, predicted = (args.label_column or "-2"), (args.predicted_column or "-1")
-        true, found = (columns.sequences(_column(name, args)) for name in (gold, predicted))
+        with _option("--label-column", args.label_column or "-2"):
+            true = columns.sequences(_column(args.label_column or "-2", args))
+        with _option("--predicted-column", args.predicted_column or "-1"):
+            found = columns.sequences(_column(args.predicted_column or "-1", args))
     else:
         if args.label_column or args.predicted_column:
             raise ValueError("--label-column and --predicted-column are for data without -m; the model knows its own")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import importlib.util
 import itertools
 import pickle
@@ -217,6 +218,29 @@ def test_minimum_frequency_is_that_of_crfsuite(tmp_path):
     assert set(model.state_features_) >= set(theirs.state_features)
     assert len(model.state_features_) - len(theirs.state_features) <= 0.01 * len(model.state_features_)
     assert set(model.transition_features_) == set(theirs.transitions)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_negative_values_are_counted_as_crfsuite_counts_them(every, tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    X = [[{"p": 1.0, "n": -1.0, "m": 1.0, "z": 0.0}, {"p": 2.0, "n": 1.0, "m": -1.0, "q": -0.3}], [{"p": -1.0, "n": -0.5}]]
+    y = [["A", "B"], ["A"]]
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"feature.possible_states": every, "c2": 1.0, "epsilon": 1e-9, "delta": 1e-12})
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(tmp_path / "model"))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(tmp_path / "model"))
+    theirs = tagger.info()
+    model = ChainCRF.from_crfsuite(c2=1.0, all_possible_states=every).set_params(tol=1e-10).fit(X, y)
+    assert len(model.parameters_) == trainer.logparser.featgen_num_features
+    assert {key for key, weight in model.state_features_.items() if abs(weight) > 1e-5} == set(theirs.state_features)
+    for key, weight in theirs.state_features.items():
+        assert model.state_features_[key] == pytest.approx(weight, abs=1e-5)
+    assert model.transition_features_ == pytest.approx(theirs.transitions, abs=1e-5)
+    assert not {("n", "A"), ("m", "B"), ("q", "B")} & model.state_features_.keys()
+    assert {("n", "A"), ("m", "B"), ("q", "B")} < ChainCRF().fit(X, y).state_features_.keys()
 
 
 def test_every_form_of_input_gives_the_same_model():
@@ -560,12 +584,12 @@ def test_pipeline_and_clone():
     pipe.fit(TOKENS, LABELS)
     assert pipe.score(TOKENS, LABELS) > 0.9
     assert pipe.predict(TOKENS) == pipe[-1].predict(X_ADDRESSES)
-    copy = clone(pipe[-1])
-    assert copy.get_params() == pipe[-1].get_params()
+    fresh = clone(pipe[-1])
+    assert fresh.get_params() == pipe[-1].get_params()
     with pytest.raises(NotFittedError):
-        copy.predict(X_ADDRESSES)
+        fresh.predict(X_ADDRESSES)
     with pytest.raises(NotFittedError):
-        _ = copy.state_features_
+        _ = fresh.state_features_
 
 
 def test_score_is_the_share_of_right_labels():
@@ -623,7 +647,7 @@ def test_from_crfsuite_maps_the_options():
     )
     expected = ChainCRF(l1=0.1, l2=0.5, max_iter=100, transitions="all", min_frequency=2)
     assert model.get_params() == expected.get_params()
-    assert ChainCRF.from_crfsuite().get_params() == ChainCRF(l2=2.0).get_params()
+    assert ChainCRF.from_crfsuite().get_params() == ChainCRF(l2=2.0, min_frequency=0).get_params()
     with pytest.raises(ValueError, match="maximises no likelihood"):
         ChainCRF.from_crfsuite(algorithm="arow")
     with pytest.raises(ValueError, match="algorithm must be"):
@@ -749,3 +773,132 @@ def test_held_out_labels_that_break_a_rule_are_refused():
 def test_partial_fit_refuses_constraints():
     with pytest.raises(ValueError, match="partial_fit does not support constraints"):
         ChainCRF(constraints=[WeightBounds(lower=0.0)]).partial_fit([[["a"]]], [["O"]])
+
+
+def test_partial_fit_learns_nothing_from_unknown_labels():
+    X, y = toy()
+    for classes in (None, ["L0", "L1", "L2"]):
+        model = ChainCRF().partial_fit(X, y, classes=classes)
+        before = copy.deepcopy(vars(model))
+        assert model.partial_fit(X[:2], [[None] * len(row) for row in y[:2]]) is model
+        np.testing.assert_array_equal(model.parameters_, before["parameters_"])
+        np.testing.assert_array_equal(model.precision_, before["precision_"])
+        assert model.n_seen_ == len(X)
+    with pytest.raises(ValueError, match="labels of one type"):
+        ChainCRF().partial_fit(X, y).partial_fit(X[:1], [[1] * len(y[0])])
+
+
+def test_hashing_of_named_data():
+    X, y = X_ADDRESSES[:8], LABELS[:8]
+    data = SequenceData.from_tokens(X, y)
+    model, expected = ChainCRF(hashing=512).fit(data), ChainCRF(hashing=512).fit(X, y)
+    np.testing.assert_array_equal(model.parameters_, expected.parameters_)
+    assert model.predict(X) == model.predict(data) == expected.predict(X)
+    assert model.score(data) == expected.score(X, y)
+    ChainCRF(hashing=512).fit(data, X_dev=data)
+    with pytest.raises(ValueError, match="hashing=32, but X is SequenceData of 64 columns without names"):
+        ChainCRF(hashing=32).fit(SequenceData.from_tokens(X, y, hashing=64))
+
+
+def test_a_frequency_that_nothing_has():
+    X, y = [[["a"], ["b"]], [["c"], ["d"]]], [["P", "Q"], ["P", "Q"]]
+    model = ChainCRF(min_frequency=2).fit(X, y)
+    assert model.state_features_ == {}
+    assert model.predict(X) == y
+    with pytest.raises(ValueError, match=r"nothing has a weight.*min_frequency=3"):
+        ChainCRF(min_frequency=3).fit(X, y)
+
+
+def test_nothing_works_before_fit():
+    X, y = X_ADDRESSES[:1], LABELS[:1]
+    model = ChainCRF()
+    calls = [
+        *(lambda: model.score(X, y), lambda: model.predict(X), lambda: model.predict_single(X[0])),
+        *(lambda: model.predict_marginals(X), lambda: model.predict_kbest(X, 1), lambda: model.sample(X)),
+        *(lambda: model.predict_proba(X, y), lambda: model.log_likelihood(X, y), lambda: model.explain(X[0])),
+        *(model.standard_errors, lambda: model.attributes_, lambda: model.start_features_),
+    ]
+    for call in calls:
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_score_with_partial_labels():
+    X, y = [[["a"], ["b"]], [["b"]]], [["P", "Q"], ["Q"]]
+    model = ChainCRF(l2=0.01).fit(X, y)
+    assert model.score(X, [[None, "Q"], ["P"]]) == 0.5
+    assert model.score(X, [["Q", {"P", "Q"}], [{"P", "R"}]]) == pytest.approx(1 / 3)
+    data = SequenceData.from_tokens(X, y)
+    for empty in (([[]], [[]]), (X, [[None, None], [None]]), (data[:0],)):
+        with pytest.raises(ValueError, match="y holds no label at all"):
+            model.score(*empty)
+
+
+def test_no_sequences_have_no_predictions():
+    for model in (ChainCRF().fit(X_ADDRESSES[:5], LABELS[:5]), ChainCRF().fit(*toy())):
+        assert model.predict([]) == model.predict_marginals([]) == model.predict_kbest([], 2) == model.sample([]) == []
+        assert model.predict_marginals([], as_array=True) == []
+        assert model.predict_proba([], []).shape == (0,)
+
+
+def test_forbidden_is_read_again_at_every_fit():
+    X, y = [[["a"], ["b"]]], [["P", "Q"]]
+    with pytest.raises(ValueError, match="got an iterator"):
+        ChainCRF(forbidden=(pair for pair in [("Q", "P")])).fit(X, y)
+    model = ChainCRF(forbidden={("Q", "P")})
+    for fitted in (model.fit(X, y), model.fit(X, y), clone(model).fit(X, y)):
+        assert fitted.forbidden_transitions_.tolist() == [[False, False], [True, False]]
+
+
+@pytest.mark.parametrize("forbidden", [[("Q", "P")], [("Q", "P"), ("Q", "Q")], (("Q", "P"),)])
+def test_forbidden_pairs_survive_a_file(forbidden, tmp_path):
+    model = ChainCRF(forbidden=forbidden).fit([[["a"], ["b"]]], [["P", "Q"]])
+    model.save(tmp_path / "model")
+    loaded = ChainCRF.load(tmp_path / "model")
+    assert loaded.forbidden == forbidden
+    assert clone(loaded).get_params() == model.get_params()
+
+
+def test_rules_know_prefixes_by_the_whole():
+    y = [["IE-x", "BI-x"], ["O", "IE-x"]]
+    model = ChainCRF(forbidden="iobes").fit([[["a"], ["b"]]] * 2, y)
+    assert not model.forbidden_transitions_.any()
+    assert not model.forbidden_starts_.any()
+
+
+def test_a_sequence_of_weight_zero_may_be_impossible():
+    X, good, bad = [[["a"], ["b"]]] * 3, ["B-X", "I-X"], ["O", "I-X"]
+    for impossible in (bad, ["O", {"I-X", "I-Y"}]):
+        model = ChainCRF(forbidden="iob2").fit(X, [impossible, good, ["O", "O"]], sample_weight=[0, 1, 1])
+        assert model.predict(X[:1])[0] != bad
+        model.partial_fit(X, [impossible, good, ["O", "O"]], sample_weight=[0, 1, 1])
+        with pytest.raises(ValueError, match="sequence 2 of y"):
+            ChainCRF(forbidden="iob2").fit(X, [impossible, good, impossible], sample_weight=[0, 1, 1])
+    with pytest.raises(ValueError, match="y holds no label at all"):
+        ChainCRF(forbidden="iob2").fit(X[:2], [good, [None, None]], sample_weight=[0, 1])
+
+
+def test_advice_for_l1_names_solvers_that_work():
+    X, y = toy()
+    for solver in ("proximal", "newton", "constrained_newton"):
+        with pytest.raises(TypeError, match=r"Choose 'auto' or 'owlqn'\.$"):
+            ChainCRF(l1=0.1, solver=solver).fit(X, y)
+    ChainCRF(l1=0.1, solver="owlqn").fit(X, y)
+
+
+def test_labels_that_numpy_would_merge_are_refused():
+    X = [[["a"]], [["b"]]]
+    for call in (
+        lambda: ChainCRF().fit(X, [["x"], ["x\0"]]),
+        lambda: ChainCRF().fit(X, [["x"], [{"x", "x\0"}]]),
+        lambda: ChainCRF().partial_fit(X, [["x"], ["y"]], classes=["x", "x\0", "y"]),
+    ):
+        with pytest.raises(ValueError, match="must not end with a NUL character"):
+            call()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_leave_the_data_behind(copied):
+    model = copied(ChainCRF().fit(*toy()))
+    with pytest.raises(ValueError, match="training data, which copies, files and partial_fit do not keep"):
+        model.standard_errors()

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
+import partita
 from partita import ChainCRF, ModelFileError, SequenceData
 from partita.estimators.sequences import encode_labels
 from partita.features.templates import Templates
@@ -57,6 +58,8 @@ def test_files_keep_it(data, tmp_path):
     for given in (data, SequenceData(data.X, data.lengths), data[[0]], SequenceData(np.eye(2), [1, 1], [[1], [2]])):
         given.save(path)
         same(SequenceData.load(path), given)
+    with pytest.raises(ModelFileError, match=r"use SequenceData\.load"):
+        partita.load(path)
     content = path.read_bytes()
     path.write_bytes(content[:-30])
     with pytest.raises(ModelFileError):

@@ -30,6 +30,15 @@ def test_a_weight_of_zero_is_still_an_occurrence():
     assert set(zip(attribute.tolist(), label.tolist(), strict=True)) == {(0, 0), (2, 0), (1, 1)}
 
 
+def test_negative_sums_are_below_a_minimum_of_zero():
+    signed = X.copy()
+    signed.data[signed.indices == 2] = [0.5, -0.5]
+    labels = label_indicator(np.array([0, 1, 0, 1]), 2)
+    for minimum, expected in ((-np.inf, {0, 1}), (0.0, {0}), (-0.5, {0, 1}), (0.5, {0}), (0.6, set())):
+        attribute, label = state_pairs(signed, labels, False, minimum)
+        assert set(label[attribute == 2].tolist()) == expected
+
+
 def test_sets_count_for_each_label_and_unknown_for_none():
     sets = np.array([[True, True, True], [True, False, True]])
     labels = label_indicator(np.array([1, -1, -2, 2]), 3, sets)

@@ -25,6 +25,8 @@ class Columns:
         Where each token stands in its file, from 1.
     source : str
         Name of the file, for messages.
+    parts : tuple of pairs (int, str)
+        The first token and the name of each file, if they are several.
     """
 
     codes: NDArray[np.int32]
@@ -32,6 +34,7 @@ class Columns:
     offsets: NDArray[np.int64]
     line_numbers: NDArray[np.int64]
     source: str
+    parts: tuple[tuple[int, str], ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -65,4 +68,5 @@ class Columns:
 
     def where(self, token: int) -> str:
         """File and line of a token, for messages."""
-        return f"{self.source}, line {self.line_numbers[token]}"
+        source = next((name for first, name in reversed(self.parts) if first <= token), self.source)
+        return f"{source}, line {self.line_numbers[token]}"

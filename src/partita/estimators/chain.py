@@ -30,7 +30,7 @@ from .chain_streaming import ChainStreamingMixin
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .persistence import SavedModel
-from .sequences import Labels, SequenceData, counting, labels_of, read_sequences
+from .sequences import Labels, SequenceData, counting, labels_of, places, read_sequences
 from .softmax import FAR, FAR_STALLED
 from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
@@ -148,8 +148,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         score 0; it is not forbidden.
     start_end : bool
         Weights of labels for standing first and last.
-    min_frequency : int
-        Pairs that come less often have no weight: the sum of the attribute's values, as in CRFsuite.
+    min_frequency : float or None
+        Pairs over which the values of the attribute add up to less have no weight, as in CRFsuite (whose default is 0), and
+        neither have labels that follow each other less often. None: no such limit.
     hashing : int or None
         Number of columns to hash attributes into. The model then keeps no names.
     constraints : list of WeightBounds and WeightTies, optional
@@ -222,7 +223,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         features: str = "observed",
         transitions: str = "observed",
         start_end: bool = False,
-        min_frequency: int = 0,
+        min_frequency: float | None = None,
         hashing: int | None = None,
         constraints: Any = None,
         forbidden: Any = None,
@@ -288,7 +289,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             l1=0.0 if c1 is None or algorithm == "l2sgd" else c1,
             features="all" if all_possible_states else "observed",
             transitions="all" if all_possible_transitions else "observed",
-            min_frequency=0 if min_freq is None else min_freq,  # type: ignore[arg-type]
+            min_frequency=0 if min_freq is None else min_freq,
             verbose=int(verbose),
         )
         return made if max_iterations is None else made.set_params(max_iter=max_iterations)
@@ -336,16 +337,12 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
             raise ValueError("X_dev and y_dev must be given together")
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
-        labels = labels_of(data, y).compact()
+        labels = labels_of(data, y)
         weights = check_weights("sample_weight", sample_weight, len(data))
+        data, weights, kept = counting(data, labels, weights)
+        labels = data.labels.compact()  # type: ignore[union-attr]
         tables = forbidden_tables(self.forbidden, labels.classes)
-        check_possible(labels, data.offsets, *tables)
-        data, weights = counting(data, labels, weights)
-        if not len(data):
-            raise ValueError("X has no sequence with a position and a positive weight")
-        before, labels = labels, data.labels.compact()  # type: ignore[union-attr]
-        if len(labels.classes) < len(before.classes):
-            tables = forbidden_tables(self.forbidden, labels.classes)
+        check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
         features = self._features(data, labels)
         layout = ChainLayout.of(features, labels.classes, data.attributes)
         constraints = check_weight_constraints(self.constraints)
@@ -367,7 +364,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             vectorizer = vectorizer_of(*_packed(layout.names), self.hashing)
             dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
             expected = labels_of(dev, y_dev, layout.classes)
-            check_possible(expected, dev.offsets, *tables, name="y_dev")
+            check_possible(expected, dev.offsets, *tables, places("y_dev", dev.offsets))
             holdout = _Holdout(self, dev, expected, layout, group, tables)
         problem = _bounded(objective, *weight_bounds(constraints, layout), group)
         solution = self._minimize(problem, start, [] if holdout is None else [holdout])
@@ -391,7 +388,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         check_choice("transitions", self.transitions, FEATURES)
         for name in ("start_end", "warm_start"):
             check_flag(name, getattr(self, name))
-        check_real("min_frequency", self.min_frequency, minimum=0.0)
+        check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
         if self.hashing is not None:
             check_count("hashing", self.hashing, minimum=1)
         if check_weight_constraints(self.constraints) and self.l1 > 0.0:
@@ -407,7 +404,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         """The feature map of training data, with weights also for the pairs of another layout."""
         n = len(labels.classes)
         indicator = label_indicator(labels.codes, n, labels.sets)
-        minimum = float(self.min_frequency)
+        minimum = -np.inf if self.min_frequency is None else float(self.min_frequency)
         attribute, label = state_pairs(data.X, indicator, self.features == "all", minimum)
         transitions = label_pairs(indicator, data.offsets, self.transitions == "all", minimum)
         state = np.column_stack([attribute, label])
@@ -417,6 +414,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             present = np.bincount(data.X.indices, minlength=data.X.shape[1]) > 0
             state, transitions = both.state[present[both.state[:, 0]]], both.transitions
         ends = bool(self.start_end)
+        if not (len(state) or len(transitions) or ends):
+            raise ValueError(f"nothing has a weight: no pair is in X and y often enough, min_frequency={self.min_frequency}")
         return ChainFeatures(
             *(data.X, data.offsets, n, state[:, 0], state[:, 1], transitions, ends, ends), workers=Workers(self.n_jobs)
         )

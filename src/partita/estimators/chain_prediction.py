@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from ..features.state_weights import StateWeights
 from ..objectives.information import information_errors
-from ..report import token_accuracy
 from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
 from .forbidden import forbid, mask_scores
@@ -135,7 +135,7 @@ class ChainPredictionMixin:
         if tagging.chain is not None:
             P = tagging.chain.infer(tagging.potentials).marginals[0]
         if as_array:
-            return np.split(P, tagging.data.offsets[1:-1])
+            return split(P, tagging.data.offsets)
         return split([dict(zip(tagging.labels, row, strict=True)) for row in P.tolist()], tagging.data.offsets)
 
     def predict_marginals_single(self: Any, sequence: Any) -> list[dict[Any, float]]:
@@ -179,10 +179,18 @@ class ChainPredictionMixin:
         return float(self.predict_log_proba(X, y, lengths).sum())
 
     def score(self: Any, X: Any, y: Any = None, lengths: Any = None) -> float:
-        """The share of positions whose label is right. For other scores see `partita.metrics`."""
+        """The share of right labels, one of the set where y has a set; positions where y is None do not count.
+
+        For other scores see `partita.metrics`.
+        """
         data = read_sequences(X, lengths, self._vectorizer, fit=False)
-        true = labels_of(data, y).lists(data.offsets)
-        return token_accuracy(true, self.predict(data))
+        labels = labels_of(data, y)
+        true, found = labels.values().tolist(), itertools.chain.from_iterable(self.predict(data))
+        pairs = [(label, best) for label, best in zip(true, found, strict=True) if label is not None]
+        if not pairs:
+            raise ValueError("y holds no label at all, and a score needs one")
+        right = [best in label if isinstance(label, frozenset) else best == label for label, best in pairs]
+        return float(np.mean(right))
 
     def sample(self: Any, X: Any, size: int = 1, random_state: Any = None, lengths: Any = None) -> list[list[list[Any]]]:
         """Labellings drawn at random by their probability: for each sequence, a list of `size` of them."""
@@ -265,7 +273,9 @@ class ChainPredictionMixin:
         if size > ERROR_LIMIT:
             raise ValueError(f"standard errors need a {size} x {size} matrix; the limit is {ERROR_LIMIT} weights")
         if not hasattr(self, "_objective"):
-            raise ValueError("standard errors need the training data, which files and partial_fit do not keep: fit again")
+            raise ValueError(
+                "standard errors need the training data, which copies, files and partial_fit do not keep: fit again"
+            )
         if self._objective.partial is not None:
             raise ValueError("standard errors are not available for partial labels: the information that is missing counts")
         errors = information_errors(self._objective.at(self.parameters_))
@@ -329,5 +339,7 @@ class ChainPredictionMixin:
 
     @property
     def _vectorizer(self: Any) -> AttributeVectorizer | None:
-        packed = (self.vocabulary_bytes_, self.vocabulary_offsets_)
-        return self._cached("vectorizer", lambda: vectorizer_of(*packed, self.hashing_))  # type: ignore[no-any-return]
+        def make() -> AttributeVectorizer | None:
+            return vectorizer_of(self.vocabulary_bytes_, self.vocabulary_offsets_, self.hashing_)
+
+        return self._cached("vectorizer", make)  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from .data import unchanged_on_failure
 from .forbidden import check_possible, forbidden_tables
-from .sequences import SequenceData, counting, labels_of, read_sequences
+from .sequences import UNKNOWN, SequenceData, check_label_text, counting, labels_of, places, read_sequences
 from .weight_constraints import check_weight_constraints
 
 
@@ -59,18 +59,14 @@ class ChainStreamingMixin:
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         data = data if old is None else _extended(data, old)
         known = self._known_classes(classes, old)
-        found = labels_of(data, y, known)
-        if known is None and old is not None:
-            if found.classes.dtype.kind != old.classes.dtype.kind:
-                raise ValueError(f"y must hold labels of one type; before, they were {old.classes.tolist()}")
-            found = labels_of(data, y, np.union1d(old.classes, found.compact().classes))
+        found = labels_of(data, y, old.classes if known is None and old is not None else known, more=known is None)
         weights = check_weights("sample_weight", sample_weight, len(data))
-        tables = forbidden_tables(self.forbidden, found.classes)
-        check_possible(found, data.offsets, *tables)
-        data, weights = counting(data, found, weights)
-        if not len(data):
-            raise ValueError("X has no sequence with a position and a positive weight")
+        data, weights, kept = counting(data, found, weights)
         labels: Any = data.labels
+        if old is not None and (labels.codes == UNKNOWN).all():
+            return self  # nothing is said about any label
+        tables = forbidden_tables(self.forbidden, labels.classes)
+        check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
         features = self._features(data, labels, also=old)
         batch = ChainLayout.of(features, labels.classes, data.attributes)
         mean, precision = np.zeros(batch.size), np.full(batch.size, float(self.l2))
@@ -99,6 +95,7 @@ class ChainStreamingMixin:
 
     def _known_classes(self: Any, classes: Any, old: ChainLayout | None) -> Any:
         """The only labels that may come; None if there may be new ones."""
+        check_label_text([] if classes is None else classes)
         if old is None:
             return None if classes is None else np.unique(classes)
         if classes is not None and not np.array_equal(np.unique(classes), old.classes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,9 @@ from ..core.columns import Columns
 from ..features.attributes import AttributeIndex
 from ..features.templates import Field, Template, Templates
 from .chain import ChainCRF
+from .forbidden import check_possible, forbidden_tables
 from .persistence import SavedModel
-from .sequences import SequenceData
+from .sequences import SequenceData, column_labels
 
 
 def join_columns(tables: Sequence[Columns]) -> Columns:
@@ -33,7 +35,9 @@ def join_columns(tables: Sequence[Columns]) -> Columns:
         vocabularies.append(np.array(index.names, object))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(t.offsets) for t in tables]))])
     lines = np.concatenate([t.line_numbers for t in tables])
-    return Columns(np.column_stack(codes), tuple(vocabularies), offsets, lines, ", ".join(t.source for t in tables))
+    names = [t.source for t in tables]
+    parts = tuple(zip(np.cumsum([0, *(t.n_tokens for t in tables[:-1])]).tolist(), names, strict=True))
+    return Columns(np.column_stack(codes), tuple(vocabularies), offsets, lines, ", ".join(names), parts)
 
 
 def check_labels(columns: Columns, label: int, classes: Any) -> None:
@@ -44,6 +48,15 @@ def check_labels(columns: Columns, label: int, classes: Any) -> None:
     if unknown.any():
         token = int(np.argmax(unknown[columns.codes[:, c]]))
         raise ValueError(f"{columns.where(token)}: label {columns.values(c)[token]!r} is unknown to the model")
+
+
+def check_allowed(columns: Columns, label: int, forbidden: Any) -> None:
+    """Raise a ValueError that names file and line if labels break a rule (see `ChainCRF`)."""
+    labels = column_labels(columns, label)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pairs of labels that are not here: the model warns of those in no training data
+        tables = forbidden_tables(forbidden, labels.classes)
+    check_possible(labels, columns.offsets, *tables, columns.where)
 
 
 class ColumnTagger(SavedModel):
@@ -97,6 +110,9 @@ class ColumnTagger(SavedModel):
         """Train on columns; `dev` are held-out ones for early stopping (see `ChainCRF.fit`)."""
         began = time.perf_counter()
         self.model._check_parameters()
+        if self.templates.hashing != self.model.hashing:
+            both = f"{self.templates.hashing} and {self.model.hashing}"
+            raise ValueError(f"templates and model must have the same hashing, got {both}")
         label = train.index(self.label)
         if self.columns is None:
             chosen = [c for c in range(train.n_columns) if c != label]
@@ -105,11 +121,13 @@ class ColumnTagger(SavedModel):
         if label in chosen:
             raise ValueError(f"columns must not hold the column of the labels, {label}; got {chosen}")
         self._check_fields(train, chosen)
+        check_allowed(train, label, self.model.forbidden)
         data = SequenceData.from_columns(_select(train, [*chosen, label]), self.templates)
         held_out = None
         if dev is not None:
             _check_width(dev, [train.n_columns], f"{train.source} has {train.n_columns}")
             check_labels(dev, label, train.vocabularies[label])
+            check_allowed(dev, label, self.model.forbidden)
             held_out = SequenceData.from_columns(_select(dev, [*chosen, label]), self.templates, fit=False)
         ready = time.perf_counter()
         self.model.fit(data, X_dev=held_out)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..core.results import IntArray
 from ..structures import Chain
-from .sequences import Labels, position_of
+from .sequences import Labels
 
 #: Prefixes that continue a chunk, that leave it open, for each scheme by name.
-RULES = {"iob2": ("I", ""), "iobes": ("IE", "BI")}
+RULES = {"iob2": ({"I"}, set()), "iobes": ({"I", "E"}, {"B", "I"})}
 
 
 def check_forbidden(forbidden: Any) -> None:
@@ -23,6 +24,8 @@ def check_forbidden(forbidden: Any) -> None:
         if forbidden not in RULES:
             raise ValueError(f"forbidden must be pairs of labels or one of 'iob2', 'iobes'; got {forbidden!r}")
         return
+    if isinstance(forbidden, Iterator):
+        raise ValueError("forbidden must be a list of pairs of labels; got an iterator, which can be read only once")
     try:
         bad = [pair for pair in forbidden if isinstance(pair, str) or len(pair) != 2]
     except TypeError:
@@ -55,8 +58,8 @@ def _rule(name: str, labels: list[Any]) -> tuple[Any, Any, Any]:
         raise ValueError(f"forbidden={name!r} needs labels that are strings such as 'B-PER'; got {labels[0]!r}")
     inside, leaves_open = RULES[name]
     parts = [label.partition("-")[::2] for label in labels]
-    goes_on = np.array([prefix != "" and prefix in inside for prefix, _ in parts])
-    opens = np.array([prefix != "" and prefix in (leaves_open or "BI") for prefix, _ in parts])
+    goes_on = np.array([prefix in inside for prefix, _ in parts])
+    opens = np.array([prefix in (leaves_open or {"B", "I"}) for prefix, _ in parts])
     kinds = np.array([kind for _, kind in parts])
     fits = opens[:, None] & (kinds[:, None] == kinds)
     table = goes_on & ~fits
@@ -65,21 +68,21 @@ def _rule(name: str, labels: list[Any]) -> tuple[Any, Any, Any]:
     return table, goes_on, opens if leaves_open else None
 
 
-def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, ends: Any, name: str = "y") -> None:
-    """Raise a ValueError that names the first place where the labels break a rule."""
+def check_possible(
+    labels: Labels, offsets: IntArray, table: Any, starts: Any, ends: Any, where: Callable[[int], str]
+) -> None:
+    """Raise a ValueError that names the first place where the labels break a rule; `where` tells of a position."""
     if table is None and starts is None and ends is None:
         return
     y, names = labels.codes, labels.classes.tolist()
     full = np.unique(offsets)  # without empty sequences
     first = full[:-1]
-    for rule, places, where in ((starts, first, "first"), (ends, full[1:] - 1, "last")):
+    for rule, places, side in ((starts, first, "first"), (ends, full[1:] - 1, "last")):
         if rule is not None:
             known = places[y[places] >= 0]
             bad = known[rule[y[known]]]
             if len(bad):
-                raise ValueError(
-                    f"forbidden: {names[y[bad[0]]]!r} stands {where}, at {position_of(int(bad[0]), offsets)} of {name}"
-                )
+                raise ValueError(f"forbidden: {names[y[bad[0]]]!r} stands {side}, at {where(int(bad[0]))}")
     if table is not None:
         inner = np.ones(len(y), bool)
         inner[first] = False
@@ -88,16 +91,17 @@ def check_possible(labels: Labels, offsets: IntArray, table: Any, starts: Any, e
         bad = here[table[y[here - 1], y[here]]]
         if len(bad):
             pair = f"{names[y[bad[0] - 1]]!r} is followed by {names[y[bad[0]]]!r}"
-            raise ValueError(f"forbidden: {pair} at {position_of(int(bad[0]), offsets)} of {name}")
+            raise ValueError(f"forbidden: {pair} at {where(int(bad[0]))}")
     if labels.sets is not None:
         n = len(names)
         unary = mask_scores(np.zeros((len(y), n)), labels)
         pairwise = np.zeros((n, n))
         forbid(unary, pairwise, full, table, starts, ends)
-        try:
-            Chain(n, np.diff(full)).argmax((unary, pairwise))
-        except ValueError as error:
-            raise ValueError(f"the sets of labels in {name} leave no labelling without a forbidden pair: {error}") from None
+        # Finite penalties instead of -inf: the best score then tells which sequence is impossible.
+        best = Chain(n, np.diff(full)).argmax((np.maximum(unary, -1.0), np.maximum(pairwise, -1.0)))[1]
+        if best.min() < 0.0:
+            begin = where(int(first[np.argmin(best)]))
+            raise ValueError(f"forbidden: the sets of labels allow no labelling of the sequence that begins at {begin}")
 
 
 def forbid(unary: Any, pairwise: Any, offsets: IntArray, table: Any, starts: Any, ends: Any) -> None:

@@ -79,6 +79,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a model file. Nothing in the file is executed."""
     kind, values, arrays = read_model(path)
+    if kind == "SequenceData":
+        raise ModelFileError(f"{os.fspath(path)} holds SequenceData, which is no estimator: use SequenceData.load")
     if kind not in _ESTIMATORS:
         raise ModelFileError(f"{os.fspath(path)} holds an unknown estimator {kind!r}; upgrade Partita to read it")
     try:
@@ -97,10 +99,10 @@ def _encode(name: str, value: Any) -> Any:
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
-    if isinstance(value, list | tuple) and not _is_table(value):
-        return {"list": [_encode(name, item) for item in value]}
-    if isinstance(value, np.ndarray | list | tuple):
-        return {"array": [_plain(name, item) for item in np.asarray(value).tolist()]}
+    if isinstance(value, list | tuple):
+        return {"list" if isinstance(value, list) else "tuple": [_encode(name, item) for item in value]}
+    if isinstance(value, np.ndarray):
+        return {"array": [_plain(name, item) for item in value.tolist()]}
     if isinstance(value, dict):
         return {"items": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
     if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
@@ -116,21 +118,13 @@ def _plain(name: str, value: Any) -> Any:
     return [_plain(name, item) for item in value] if isinstance(value, list) else _encode(name, value)
 
 
-def _is_table(value: Any) -> bool:
-    """Whether a list holds plain values, or rows of one length of them."""
-    try:
-        table = np.asarray(value)
-        mixed = table.dtype.kind in "US" and not all(isinstance(item, str) for item in np.asarray(value, object).ravel())
-        return bool(table.dtype.kind in "biufUS") and not mixed
-    except ValueError:
-        return False
-
-
 def _decode(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "list" in value:
         return [_decode(item) for item in value["list"]]
+    if "tuple" in value:
+        return tuple(_decode(item) for item in value["tuple"])
     if "constraint" in value:
         return _CONSTRAINT_CLASSES[value["constraint"]](**{key: _decode(item) for key, item in value["options"].items()})
     if "array" in value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..core.columns import Columns
 from ..core.errors import ModelFileError
 from ..core.results import FloatArray, IntArray
 from ..core.strings import pack_strings, unpack_strings
-from ..features.attributes import AttributeVectorizer
+from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.templates import Templates
 from ..io import read_model, write_model
 
@@ -56,6 +56,8 @@ class Labels:
         sets = self.sets if len(hidden) else None
         if sets is not None and (hidden < UNKNOWN).any():
             seen |= sets[np.unique(-1 - hidden[hidden < UNKNOWN])].any(axis=0)
+        if not seen.any():
+            raise ValueError("y holds no label at all; at least one position must have one")
         if seen.all():
             return replace(self, sets=sets)
         codes = np.where(self.codes >= 0, (np.cumsum(seen) - 1)[self.codes], self.codes)
@@ -76,7 +78,7 @@ class Labels:
         return lookup[self.codes]
 
 
-def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
+def encode_labels(y: Any, offsets: IntArray, classes: Any = None, more: bool = False) -> Labels:
     """Labels as codes.
 
     Parameters
@@ -87,6 +89,8 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
         Where the sequences of X begin and end.
     classes : array, optional
         Sorted labels that may occur. Default: those that do.
+    more : bool
+        Whether there may be others besides the `classes`; they are added.
     """
     flat = _flat_labels(y, offsets)
     try:
@@ -100,7 +104,9 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
     sets = [value for value in distinct if isinstance(value, frozenset)]
     single = {value for value in distinct if value is not None and not isinstance(value, frozenset)}
     labels = single.union(*sets)
-    kinds = {_kind(value) for value in labels}
+    check_label_text(labels)
+    known: set[Any] = labels.union(classes.tolist()) if more and classes is not None else labels
+    kinds = {_kind(value) for value in known}
     if None in kinds:
         bad = {value for value in labels if _kind(value) is None}
         raise _label_error(flat, offsets, lambda value: value in bad or (isinstance(value, frozenset) and value & bad))
@@ -110,10 +116,10 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
         where = position_of(flat.index(frozenset()), offsets)
         raise ValueError(f"y allows no label at {where}: a set of labels must not be empty (None stands for any)")
     sets.sort(key=sorted)
-    if classes is None:
-        if not labels:
+    if classes is None or more:
+        if not known:
             raise ValueError("y holds no label at all; at least one position must have one")
-        classes = np.array(sorted(labels))
+        classes = np.array(sorted(known))
     codes: dict[Any, int] = {label: code for code, label in enumerate(classes.tolist())}
     unknown = labels - codes.keys()
     if unknown:
@@ -129,6 +135,15 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None) -> Labels:
             table[row] = [label in allowed for label in codes]
         codes |= {value: -1 - row for row, value in enumerate([None, *sets])}  # type: ignore[dict-item]
     return Labels(classes, np.fromiter(map(codes.__getitem__, flat), np.int64, len(flat)), table)
+
+
+def column_labels(columns: Columns, label: int) -> Labels:
+    """The labels in a column of a file."""
+    c = columns.index(label)
+    order = np.argsort(columns.vocabularies[c])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return Labels(columns.vocabularies[c][order].astype(str), rank[columns.codes[:, c]])
 
 
 def _flat_labels(y: Any, offsets: IntArray) -> list[Any]:
@@ -152,6 +167,13 @@ def _is_row(row: Any) -> bool:
     return hasattr(row, "__len__") and not isinstance(row, str | bytes | dict | set | frozenset)
 
 
+def check_label_text(labels: Any) -> None:
+    """Raise a ValueError for labels that would lose their end in NumPy's strings, which drop NUL characters there."""
+    bad = [label for label in labels if isinstance(label, str) and label.endswith("\0")]
+    if bad:
+        raise ValueError(f"labels must not end with a NUL character, got {min(bad)!r}")
+
+
 def _kind(value: Any) -> str | None:
     if isinstance(value, str):
         return "strings"
@@ -160,9 +182,14 @@ def _kind(value: Any) -> str | None:
     return "integers" if isinstance(value, numbers.Integral) else None
 
 
-def position_of(t: int, offsets: IntArray) -> str:
+def position_of(t: int, offsets: IntArray, numbers: Any = None) -> str:
     i = int(np.searchsorted(offsets, t, side="right")) - 1
-    return f"position {t - offsets[i]} of sequence {i}"
+    return f"position {t - offsets[i]} of sequence {i if numbers is None else numbers[i]}"
+
+
+def places(name: str, offsets: IntArray, numbers: Any = None) -> Callable[[int], str]:
+    """What tells where in `name` a position is; `numbers` are those of the sequences, if they are not all."""
+    return lambda t: f"{position_of(t, offsets, numbers)} of {name}"
 
 
 def _label_error(flat: list[Any], offsets: IntArray, bad: Any) -> ValueError:
@@ -173,8 +200,8 @@ def _label_error(flat: list[Any], offsets: IntArray, bad: Any) -> ValueError:
     )
 
 
-def split(flat: list[Any], offsets: IntArray) -> list[list[Any]]:
-    """A flat list cut into sequences."""
+def split(flat: Any, offsets: IntArray) -> list[Any]:
+    """A flat list or array cut into sequences."""
     return [flat[lo:hi] for lo, hi in itertools.pairwise(offsets.tolist())]
 
 
@@ -246,11 +273,7 @@ class SequenceData:
         matrix = templates.fit(columns)[0] if fit else templates.transform(columns)
         labels = None
         if label is not None:
-            c = columns.index(label)
-            order = np.argsort(columns.vocabularies[c])
-            rank = np.empty(len(order), np.int64)
-            rank[order] = np.arange(len(order))
-            labels = Labels(columns.vocabularies[c][order].astype(str), rank[columns.codes[:, c]])
+            labels = column_labels(columns, label)
         return cls._make(matrix, columns.offsets, labels, None if templates.hashing else templates.attributes_)
 
     @property
@@ -333,7 +356,7 @@ def read_sequences(X: Any, lengths: Any, vectorizer: AttributeVectorizer | None,
     if isinstance(X, SequenceData):
         if lengths is not None:
             raise ValueError("lengths must be None for SequenceData, which knows its own")
-        return X
+        return X if vectorizer is None or vectorizer.hashing is None else _hashed(X, vectorizer.hashing)
     if lengths is not None:
         return SequenceData(X, lengths)
     if sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
@@ -341,7 +364,7 @@ def read_sequences(X: Any, lengths: Any, vectorizer: AttributeVectorizer | None,
     if isinstance(X, str | bytes | dict) or not hasattr(X, "__iter__"):
         raise ValueError(f"X must be a list of sequences, a matrix with lengths=, or SequenceData; got {type(X).__name__}")
     sequences = list(X)
-    if not sequences:
+    if not sequences and fit:
         raise ValueError("X has no sequences")
     first = next((sequence for sequence in sequences if _size(sequence)), None)
     if first is not None and _is_matrix(first):
@@ -358,22 +381,36 @@ def read_sequences(X: Any, lengths: Any, vectorizer: AttributeVectorizer | None,
     return SequenceData._make(matrix, offsets, None, names)
 
 
-def labels_of(data: SequenceData, y: Any, classes: Any = None) -> Labels:
-    """The labels y of sequences, or those that came with them; among `classes`, if given."""
+def _hashed(data: SequenceData, hashing: int) -> SequenceData:
+    """The data with names hashed into columns; without names, they must be hashed already."""
+    if data.attributes is not None:
+        columns, X = AttributeIndex(hashing=hashing).find(data.attributes), data.X
+        X = assemble(columns[X.indices], X.data, np.diff(X.indptr), hashing)
+        return SequenceData._make(X, data.offsets, data.labels, None)
+    if data.X.shape[1] != hashing:
+        raise ValueError(f"hashing={hashing}, but X is SequenceData of {data.X.shape[1]} columns without names")
+    return data
+
+
+def labels_of(data: SequenceData, y: Any, classes: Any = None, more: bool = False) -> Labels:
+    """The labels y of sequences, or those that came with them; among `classes`, if given, and `more` if there may be."""
     if y is None:
         if data.labels is None:
             raise ValueError("y is missing: labels are needed, one for every position")
         if classes is None:
             return data.labels
         y = data.y
-    return encode_labels(y, data.offsets, classes)
+    return encode_labels(y, data.offsets, classes, more)
 
 
-def counting(data: SequenceData, labels: Labels, weights: FloatArray) -> tuple[SequenceData, FloatArray]:
-    """The sequences that count, with their labels and weights: not empty, of positive weight."""
+def counting(data: SequenceData, labels: Labels, weights: FloatArray) -> tuple[SequenceData, FloatArray, IntArray]:
+    """The sequences that count, with their labels, weights and numbers: not empty, of positive weight."""
     data = SequenceData._make(data.X, data.offsets, labels, data.attributes)
     full = (data.lengths > 0) & (weights > 0.0)
-    return (data, weights) if full.all() else (data.take(np.flatnonzero(full)), weights[full])
+    if not full.any():
+        raise ValueError("X has no sequence with a position and a positive weight")
+    numbers = np.flatnonzero(full)
+    return (data, weights, numbers) if full.all() else (data.take(numbers), weights[full], numbers)
 
 
 def _size(sequence: Any) -> int:

@@ -390,7 +390,9 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
                 "no normal distribution; refit the chosen columns with l1=0, or resample"
             )
         if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which files and streams do not keep: fit again")
+            raise ValueError(
+                "standard errors need the training data, which copies, files and streams do not keep: fit again"
+            )
         if self._constrained_point is not None and self._constrained_point.active:
             raise ValueError(
                 "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "

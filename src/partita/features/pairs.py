@@ -27,7 +27,7 @@ def label_indicator(y: IntArray, n_labels: int, sets: Any = None) -> sp.csr_matr
 def state_pairs(X: Any, labels: sp.csr_matrix, every: bool, minimum: float) -> tuple[IntArray, IntArray]:
     """Pairs of an attribute and a label: those that occur together, or every label with every attribute that occurs.
 
-    With `minimum` > 0, only those over which the values of the attribute add up to at least so much.
+    Of those, the ones over which the values of the attribute add up to at least `minimum`; -inf keeps all.
     """
     n = labels.shape[1]
     if every:
@@ -38,7 +38,7 @@ def state_pairs(X: Any, labels: sp.csr_matrix, every: bool, minimum: float) -> t
         seen = (labels.T.tocsr() @ pattern).tocsc()
         seen.sort_indices()
         attribute, label = np.repeat(np.arange(X.shape[1]), np.diff(seen.indptr)), seen.indices.astype(np.int64)
-    if minimum > 0:
+    if minimum > 0.0 or (minimum > -np.inf and X.data.min(initial=0.0) < 0.0):
         totals = (X.T.tocsr() @ labels).tocsr()
         enough = np.asarray(totals[attribute, label]).ravel() >= minimum
         attribute, label = attribute[enough], label[enough]

@@ -61,8 +61,15 @@ def check_capabilities(solver: Solver, objective: Objective) -> None:
         wants = "; ".join(capability.value for capability in missing)
         raise CapabilityError(
             f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
-            + ("Choose 'auto'." if Capability.SMOOTH in missing or demands else CHEAPER)
+            + _advice(objective)
         )
+
+
+def _advice(objective: Objective) -> str:
+    offers = objective.capabilities
+    if Capability.SMOOTH in offers and not getattr(objective, "demands", None):
+        return CHEAPER
+    return "Choose 'auto' or 'owlqn'." if Capability.ORTHANT in offers else "Choose 'auto'."
 
 
 def minimize(
