@@ -115,13 +115,13 @@ class Evaluations:
     def __init__(self) -> None:
         from partita.objectives import chain
 
-        self.count, make = 0, chain.ChainSums.__init__
+        self.count, make = 0, chain.ChainPoint.__init__
 
-        def counted(sums: Any, *arguments: Any) -> None:
+        def counted(point: Any, *arguments: Any) -> None:
             self.count += 1
-            make(sums, *arguments)
+            make(point, *arguments)
 
-        chain.ChainSums.__init__ = counted  # type: ignore[method-assign]
+        chain.ChainPoint.__init__ = counted  # type: ignore[method-assign]
 
 
 def tightness(problem: Any, theta: np.ndarray) -> tuple[float, float]:

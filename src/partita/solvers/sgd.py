@@ -79,7 +79,8 @@ class SGD(EpochSolver):
         return state
 
     def _calibrated(self, source: BatchSource, start: FloatArray) -> float:
-        """Half the rate with the smallest loss on the way through some batches, again and again if they are few."""
+        """The rate with the smallest loss on the way through some batches, again and again if they are few; half of it for
+        methods whose steps stay as long as they are."""
         batches = source.shuffled(self.batch_size)
         steps = max(TRIAL_STEPS, TRIAL_EXAMPLES // self.batch_size)
 
@@ -95,7 +96,7 @@ class SGD(EpochSolver):
                     theta = self.update(trial, theta, estimate + source.penalty * theta, lo, hi)
             return total
 
-        return 0.5 * best_rate(loss, FIRST_RATE)
+        return best_rate(loss, FIRST_RATE) * (0.5 if self.reduces_variance else 1.0)
 
     def begin(self, state: EpochState, theta: FloatArray) -> None:
         """SVRG: the residuals of every example at the start of the epoch."""
