@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["CapabilityError", "ConvergenceWarning", "ModelFileError"]
+__all__ = ["CapabilityError", "ConvergenceWarning", "ModelFileError", "TooLargeError"]
 
 
 class CapabilityError(TypeError):
@@ -13,3 +13,7 @@ class CapabilityError(TypeError):
 
 class ModelFileError(ValueError):
     """A model file is damaged, of an unknown version, or not a model file."""
+
+
+class TooLargeError(ValueError):
+    """An exact answer needs more memory than it may have."""

@@ -2,5 +2,6 @@
 
 from .categorical import Binary, Categorical
 from .chain import Chain
+from .factor_graph import FactorGraph
 
-__all__ = ["Binary", "Categorical", "Chain"]
+__all__ = ["Binary", "Categorical", "Chain", "FactorGraph"]

@@ -1,0 +1,168 @@
+"""Orders of elimination, and the junction tree they give."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ..core.results import IntArray
+
+#: Rules of the greedy choice of the next variable.
+RULES = ("fill", "weight")
+
+
+@dataclass(frozen=True)
+class Clique:
+    """Variables of one table of a junction tree: `separator` is shared with the parent, `residual` is summed out here."""
+
+    separator: tuple[int, ...]
+    residual: tuple[int, ...]
+    parent: int  # number of the parent, -1 at a root; parents come after their children
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """A junction tree as cliques, children before parents, and what it costs."""
+
+    cliques: tuple[Clique, ...]
+    width: int  # variables of the largest clique, less one
+    largest: float  # entries of the largest table
+    total: float  # entries of all tables
+    messages: float  # entries of all separators
+
+    @property
+    def memory(self) -> float:
+        """Bytes for the messages of one example, up and down."""
+        return 16.0 * self.messages
+
+    def by_example(self, examples: IntArray) -> Elimination:
+        """The same tree with the cliques of an example together."""
+        order = sorted(range(len(self.cliques)), key=lambda c: examples[self.cliques[c].residual[0]])
+        number = {c: i for i, c in enumerate(order)} | {-1: -1}
+        return replace(self, cliques=tuple(replace(self.cliques[c], parent=number[self.cliques[c].parent]) for c in order))
+
+
+def neighbours(cardinalities: IntArray, scopes: Iterable[Sequence[int]]) -> list[set[int]]:
+    """Which variables share a factor. Those with one state take part in nothing."""
+    adjacent: list[set[int]] = [set() for _ in cardinalities]
+    for scope in scopes:
+        free = [v for v in scope if cardinalities[v] > 1]
+        for v in free:
+            adjacent[v].update(free)
+    for v, others in enumerate(adjacent):
+        others.discard(v)
+    return adjacent
+
+
+def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, limit: float) -> tuple[list[int], float]:
+    """Variables in the order in which a greedy rule eliminates them, and the logarithm of the largest table.
+
+    Stops early, with the order so far, once a table passes exp(limit). `weights` are logarithms of cardinalities.
+    """
+    adjacent = [set(others) for others in adjacent]
+    n = len(adjacent)
+    by_fill = rule == "fill"
+
+    def cost(v: int) -> tuple[float, float]:
+        others = adjacent[v]
+        weight = weights[v] + sum(weights[u] for u in others)
+        if not by_fill:
+            return weight, 0.0
+        k = len(others)
+        present = sum(len(adjacent[u] & others) for u in others) // 2
+        return k * (k - 1) / 2 - present, weight
+
+    current = [cost(v) for v in range(n)]
+    heap = [(*current[v], v) for v in range(n)]
+    heapq.heapify(heap)
+    gone = [False] * n
+    order: list[int] = []
+    largest = 0.0
+    while heap:
+        *key, v = heapq.heappop(heap)
+        if gone[v] or tuple(key) != current[v]:
+            continue
+        others = adjacent[v]
+        weight = weights[v] + sum(weights[u] for u in others)
+        largest = max(largest, weight)
+        if weight > limit:
+            return order, largest
+        order.append(v)
+        gone[v] = True
+        changed = set(others)
+        for u in others:
+            adjacent[u].discard(v)
+        for u, w in combinations(others, 2):
+            if w not in adjacent[u]:
+                if by_fill:
+                    changed |= adjacent[u] & adjacent[w]
+                adjacent[u].add(w)
+                adjacent[w].add(u)
+        for u in changed:
+            new = cost(u)
+            if new != current[u]:
+                current[u] = new
+                heapq.heappush(heap, (*new, u))
+    return order, largest
+
+
+def eliminate(adjacent: list[set[int]], cardinalities: IntArray, limit: float) -> Elimination | float:
+    """The better of the two greedy orders as a junction tree; the entries of a table that is needed, if over the limit."""
+    weights = np.log(cardinalities.astype(float)).tolist()
+    most = float(np.log(limit)) + 1e-9
+    found, over = [], np.inf
+    for rule in RULES:
+        order, largest = greedy_order(adjacent, weights, rule, most)
+        if len(order) == len(adjacent):
+            found.append(_junction_tree(adjacent, order, cardinalities))
+        else:
+            over = min(over, largest)
+    if not found:
+        return float(np.exp(over))
+    return min(found, key=lambda tree: tree.total)
+
+
+def _junction_tree(adjacent: list[set[int]], order: list[int], cardinalities: IntArray) -> Elimination:
+    """Cliques of the triangulated graph that are in no other, as a tree."""
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    later: list[set[int]] = [set() for _ in order]  # neighbours of each variable when it is eliminated
+    for v, others in enumerate(adjacent):
+        later[v] = {u for u in others if position[u] > position[v]}
+    for v in order:
+        if later[v]:
+            heir = min(later[v], key=lambda u: position[u])
+            later[heir] |= later[v] - {heir}
+    owner = np.empty(len(order), np.int64)  # the clique in which a variable is eliminated; here parents come first
+    members: list[set[int]] = []
+    residuals: list[list[int]] = []
+    parents: list[int] = []
+    for v in reversed(order):
+        heir = min(later[v], key=lambda u: position[u]) if later[v] else -1
+        if heir >= 0 and len(later[v]) == len(
+            members[owner[heir]]
+        ):  # v joins the clique of its heir, which has all the others
+            c = int(owner[heir])
+        else:
+            c = len(members)
+            members.append(set(later[v]))
+            residuals.append([])
+            parents.append(int(owner[heir]) if heir >= 0 else -1)
+        members[c].add(v)
+        residuals[c].append(v)
+        owner[v] = c
+    rank = np.empty(len(order), np.int64)
+    rank[[v for residual in residuals for v in residual]] = np.arange(len(order))
+    count, cliques, largest, total, messages = len(members), [], 0.0, 0.0, 0.0
+    for c in range(count - 1, -1, -1):
+        separator = sorted(members[c].difference(residuals[c]), key=rank.__getitem__)
+        shared = float(np.prod(cardinalities[separator], dtype=float))
+        entries = shared * float(np.prod(cardinalities[residuals[c]], dtype=float))
+        largest, total, messages = max(largest, entries), total + entries, messages + shared
+        cliques.append(Clique(tuple(separator), tuple(residuals[c]), count - 1 - parents[c] if parents[c] >= 0 else -1))
+    width = max((len(clique) for clique in members), default=1) - 1
+    return Elimination(tuple(cliques), width, largest, total, messages)

@@ -1,0 +1,389 @@
+"""Variables with finitely many states, and factors: tables over some of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.errors import TooLargeError
+from ..core.parallel import Workers
+from ..core.random import generator
+from ..core.results import FloatArray, IntArray, Result
+from ..core.validation import check_choice, check_count
+from .elimination import Elimination, eliminate, neighbours
+from .junction_tree import JunctionTree
+
+ENGINES = ("auto", "exact")
+#: Entries of the largest table, and bytes of all messages, up to which sums are exact unless said otherwise.
+LARGEST_TABLE, MEMORY = 2.0**26, 4e9
+
+
+class FactorGraph:
+    """p(y) proportional to exp of the sum of a table entry for every factor.
+
+    Parameters
+    ----------
+    cardinalities : array of int
+        Number of states of every variable, at least one.
+    factors : sequence of tuples of int
+        The variables of every factor, each at most once. Several factors may have the same.
+    examples : array of int, optional
+        The example that every variable belongs to, from 0 up in order; factors stay within one. Default: one example.
+    n_jobs : int or None
+        Threads; None means all cores. Answers do not depend on it.
+
+    Attributes
+    ----------
+    offsets : array of int64
+        The table of factor k is at ``offsets[k]:offsets[k + 1]`` of the potentials, its last variable changing fastest.
+    size : int
+        Number of entries of all tables.
+
+    Notes
+    -----
+    Potentials are logarithms: one vector of all entries, a matrix of such vectors (many examples on the same graph), or a
+    list of tables. -inf forbids. Marginals come in the same form: the probability of every entry, which is the gradient of
+    log Z. What is forbidden altogether is a ValueError, except in `score`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.structures import FactorGraph
+    >>> graph = FactorGraph([2, 2, 2], [(0, 1), (1, 2), (2, 0)])
+    >>> agree = np.log([[2.0, 1.0], [1.0, 2.0]])
+    >>> graph.log_partition([agree, agree, agree]).round(6)
+    array([3.332205])
+    >>> result = graph.infer([agree, agree, agree])
+    >>> graph.tables(result.marginals)[0].round(4)
+    array([[0.3571, 0.1429],
+           [0.1429, 0.3571]])
+    """
+
+    def __init__(
+        self,
+        cardinalities: ArrayLike,
+        factors: Iterable[Sequence[int]],
+        *,
+        examples: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        counts = np.asarray(cardinalities)
+        if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
+            raise ValueError("cardinalities must be a vector of integers >= 1, one per variable")
+        self.cardinalities: IntArray = counts.astype(np.int64)
+        self.n_variables = len(counts)
+        self.factors = tuple(tuple(int(v) for v in scope) for scope in factors)
+        self.n_factors = len(self.factors)
+        for k, scope in enumerate(self.factors):
+            if len(set(scope)) < len(scope) or any(not 0 <= v < self.n_variables for v in scope):
+                raise ValueError(f"factor {k} must have different variables below {self.n_variables}, got {scope}")
+        sizes = [int(np.prod(self.cardinalities[list(scope)])) for scope in self.factors]
+        self.offsets: IntArray = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self.size = int(self.offsets[-1])
+        self.examples: IntArray = (
+            np.zeros(self.n_variables, np.int64) if examples is None else np.asarray(examples, np.int64)
+        )
+        steps = np.diff(self.examples)
+        if self.examples.shape != (self.n_variables,) or self.examples[0] != 0 or not np.isin(steps, (0, 1)).all():
+            raise ValueError("examples must number the example of every variable, from 0 up in order")
+        self.n_examples = int(self.examples[-1]) + 1
+        for k, scope in enumerate(self.factors):
+            if self.n_examples > 1 and len(set(self.examples[list(scope)].tolist())) != 1:
+                raise ValueError(f"factor {k} must have variables of one example, got {scope}")
+        self.n_jobs = n_jobs
+        self.workers = Workers(n_jobs)
+
+    @classmethod
+    def union(cls, graphs: Sequence[FactorGraph], n_jobs: int | None = None) -> FactorGraph:
+        """Many graphs as one, an example each."""
+        if not graphs:
+            raise ValueError("graphs must not be empty")
+        starts = np.cumsum([0, *(graph.n_variables for graph in graphs)]).tolist()
+        factors = [
+            tuple(v + start for v in scope)
+            for graph, start in zip(graphs, starts[:-1], strict=True)
+            for scope in graph.factors
+        ]
+        firsts = np.cumsum([0, *(graph.n_examples for graph in graphs)]).tolist()
+        examples = [graph.examples + first for graph, first in zip(graphs, firsts[:-1], strict=True)]
+        cardinalities = np.concatenate([graph.cardinalities for graph in graphs])
+        return cls(cardinalities, factors, examples=np.concatenate(examples), n_jobs=n_jobs)
+
+    @classmethod
+    def grid(cls, height: int, width: int, k: int = 2, n_jobs: int | None = None) -> FactorGraph:
+        """A grid, row by row: a factor for each variable, then for each pair of neighbours, across and then down."""
+        check_count("height", height, minimum=1)
+        check_count("width", width, minimum=1)
+        check_count("k", k, minimum=1)
+        number = np.arange(height * width).reshape(height, width)
+        across = np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()])
+        down = np.column_stack([number[:-1].ravel(), number[1:].ravel()])
+        factors = [(int(v),) for v in number.ravel()] + [tuple(pair) for pair in np.concatenate([across, down]).tolist()]
+        return cls(np.full(height * width, k), factors, n_jobs=n_jobs)
+
+    @classmethod
+    def complete(cls, m: int, k: int = 2, n_jobs: int | None = None) -> FactorGraph:
+        """A factor for each of m variables, then for each pair."""
+        check_count("m", m, minimum=1)
+        check_count("k", k, minimum=1)
+        return cls(np.full(m, k), [(v,) for v in range(m)] + list(itertools.combinations(range(m), 2)), n_jobs=n_jobs)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, cardinalities: Any = 2, n_jobs: int | None = None) -> FactorGraph:
+        """A factor for each node of a networkx graph, in its order, then for each edge.
+
+        `cardinalities` is one number, a dict by node, or the name of a node attribute.
+        """
+        nodes = list(graph.nodes)
+        number = {node: i for i, node in enumerate(nodes)}
+        if isinstance(cardinalities, str):
+            counts = [graph.nodes[node][cardinalities] for node in nodes]
+        elif isinstance(cardinalities, Mapping):
+            counts = [cardinalities[node] for node in nodes]
+        else:
+            counts = [cardinalities] * len(nodes)
+        edges = [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
+        return cls(counts, [(i,) for i in range(len(nodes))] + edges, n_jobs=n_jobs)
+
+    def tables(self, flat: ArrayLike) -> list[FloatArray]:
+        """Views of flat potentials or marginals as tables; leading axes stay."""
+        flat = np.asarray(flat)
+        shapes = [tuple(self.cardinalities[list(scope)]) for scope in self.factors]
+        return [
+            flat[..., lo:hi].reshape((*flat.shape[:-1], *shape))
+            for (lo, hi), shape in zip(itertools.pairwise(self.offsets.tolist()), shapes, strict=True)
+        ]
+
+    def potentials(self, potentials: Any) -> FloatArray:
+        """Checked potentials as a matrix, one row per set of potentials."""
+        if isinstance(potentials, list | tuple) and len(potentials) == self.n_factors:
+            for k, (scope, table) in enumerate(zip(self.factors, potentials, strict=True)):
+                shape = tuple(self.cardinalities[list(scope)].tolist())
+                if np.shape(table) != shape:
+                    raise ValueError(f"the table of factor {k} must have shape {shape}, got {np.shape(table)}")
+            potentials = np.concatenate(
+                [np.zeros(0), *(np.ravel(np.asarray(table, dtype=np.float64)) for table in potentials)]
+            )
+        flat = np.require(potentials, np.float64, ["C", "W"])
+        if flat.ndim not in (1, 2) or flat.shape[-1] != self.size:
+            raise ValueError(f"potentials must be {self.n_factors} tables or end in {self.size} entries, got {flat.shape}")
+        if flat.size and not flat.max() < np.inf:
+            k = int(np.searchsorted(self.offsets, np.argwhere(~(flat < np.inf))[0][-1], side="right")) - 1
+            raise ValueError(f"potentials must not be NaN or +inf (-inf forbids): factor {k}")
+        return flat.reshape(-1, self.size)
+
+    def _check_possible(self, log_z: FloatArray) -> None:
+        if not (log_z > -np.inf).all():
+            i = int(np.argmin(log_z.ravel() > -np.inf))
+            where = f" of example {i}" if log_z.size > 1 else ""
+            raise ValueError(f"potentials forbid every configuration{where}: the partition function is zero")
+
+    def cost(self, limit: float = LARGEST_TABLE) -> Elimination | float:
+        """The junction tree that exact sums need, with its `width` and sizes, before any work; if a table would have more
+        than `limit` entries, how many it would have at least."""
+        found = eliminate(self._neighbours, self.cardinalities, limit)
+        if isinstance(found, Elimination):
+            self._elimination = found
+        return found
+
+    _elimination: Elimination | None = None
+
+    @cached_property
+    def _neighbours(self) -> list[set[int]]:
+        return neighbours(self.cardinalities, self.factors)
+
+    @cached_property
+    def _tree(self) -> JunctionTree:
+        assert self._elimination is not None
+        cliques = self._elimination.by_example(self.examples)
+        examples = np.array([self.examples[clique.residual[0]] for clique in cliques.cliques], dtype=np.int64)
+        return JunctionTree(cliques, self.cardinalities, self.factors, self.offsets, examples)
+
+    def tree(self, memory_limit: float = MEMORY) -> JunctionTree:
+        """The junction tree, compiled; a TooLargeError names its width if it does not fit."""
+        found = self._elimination or self.cost(min(LARGEST_TABLE, memory_limit / 8.0))
+        if not isinstance(found, Elimination):
+            raise TooLargeError(
+                f"exact sums need a table of at least {found:.3g} entries; the limit is {memory_limit:.3g} bytes in all. "
+                "Raise memory_limit, or choose an approximate engine"
+            )
+        if found.memory > memory_limit:
+            raise TooLargeError(
+                f"exact sums need {found.memory:.3g} bytes (width {found.width}, {len(found.cliques)} cliques); the limit is"
+                f" {memory_limit:.3g}. Raise memory_limit, or choose an approximate engine"
+            )
+        return self._tree
+
+    def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
+        """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
+        flat, states = self.potentials(potentials), self._states(y)
+        index = np.array([_place(self.cardinalities, scope, states) for scope in self.factors]).reshape(self.n_factors, -1)
+        rows = max(len(flat), index.shape[1])
+        picked = np.broadcast_to(flat, (rows, self.size))[np.arange(rows)[:, None], self.offsets[:-1] + index.T]
+        out = np.zeros((rows, self.n_examples))
+        owner = np.array([self.examples[scope[0]] if scope else 0 for scope in self.factors], dtype=np.int64)
+        for e in range(self.n_examples) if self.n_examples > 1 else ():
+            out[:, e] = picked[:, owner == e].sum(1)
+        if self.n_examples == 1:
+            out[:, 0] = picked.sum(1)
+        return out.ravel()
+
+    def _states(self, y: ArrayLike) -> IntArray:
+        states = np.atleast_2d(np.asarray(y))
+        if states.shape[-1] != self.n_variables or states.dtype.kind not in "iu":
+            raise ValueError(
+                f"y must be {self.n_variables} integers, one state per variable; got {states.shape} of {states.dtype}"
+            )
+        bad = (states < 0) | (states >= self.cardinalities)
+        if bad.any():
+            row, v = np.argwhere(bad)[0]
+            raise ValueError(f"y has state {states[row, v]} for variable {v}, which has {self.cardinalities[v]} states")
+        return states.astype(np.int64)
+
+    def log_partition(self, potentials: Any, engine: str = "auto", **options: Any) -> FloatArray:
+        """log Z of each example."""
+        check_choice("engine", engine, ENGINES)
+        flat, tree = self.potentials(potentials), self.tree(**options)
+        log_z = np.zeros((len(flat), self.n_examples))
+
+        def rows(first: int, last: int) -> None:
+            messages = np.empty(tree.n_messages)
+            for row in range(first, last):
+                self._collect(tree, flat[row], messages, log_z[row], one=len(flat) == 1)
+
+        self._run(rows, tree, len(flat))
+        self._check_possible(log_z)
+        return log_z.ravel()
+
+    def infer(self, potentials: Any, engine: str = "auto", **options: Any) -> Result:
+        """log Z of each example, and the probability of every entry of every table, in the shape of the potentials."""
+        check_choice("engine", engine, ENGINES)
+        flat, tree = self.potentials(potentials), self.tree(**options)
+        log_z, marginals = np.zeros((len(flat), self.n_examples)), np.zeros_like(flat)
+
+        def rows(first: int, last: int) -> None:
+            messages, beliefs = np.empty(tree.n_messages), np.empty(tree.n_messages)
+            for row in range(first, last):
+                self._collect(tree, flat[row], messages, log_z[row], one=len(flat) == 1)
+                beliefs[:] = 0.0
+                beliefs[tree.root_places] = 1.0
+                state = (messages, beliefs, marginals[row])
+                self._over_cliques(tree, tree.distribute, flat[row], *state, one=len(flat) == 1)
+
+        self._run(rows, tree, len(flat))
+        self._check_possible(log_z)
+        for k in tree.constants:
+            marginals[:, self.offsets[k]] = 1.0
+        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        out = log_z.ravel()
+        return Result(out, marginals[0] if single else marginals, lower=out, upper=out)
+
+    def _run(self, rows: Callable[[int, int], None], tree: JunctionTree, count: int) -> None:
+        """Call `rows` on ranges of the sets of potentials; a single one is cut into examples instead."""
+        ranges = Workers.ranges(count, 20.0 * float(tree.work[-1]) * count)
+        self.workers.run(rows, ranges)
+
+    def _over_cliques(
+        self, tree: JunctionTree, step: Any, potentials: FloatArray, *state: Any, one: bool, **options: Any
+    ) -> None:
+        if one:
+            self.workers.run(lambda lo, hi: step(potentials, lo, hi, *state, **options), tree.ranges())
+        else:
+            step(potentials, 0, len(tree.examples), *state, **options)
+
+    def _collect(
+        self,
+        tree: JunctionTree,
+        potentials: FloatArray,
+        messages: FloatArray,
+        value: FloatArray,
+        one: bool,
+        best: bool = False,
+    ) -> None:
+        """Messages, and the sum (or the largest score) of each example, added to `value`."""
+        self._over_cliques(tree, tree.collect, potentials, messages, one=one, best=best)
+        np.add.at(value, tree.root_examples, messages[tree.root_places])
+        for k in tree.constants:
+            scope = self.factors[k]
+            value[self.examples[scope[0]] if scope else 0] += potentials[self.offsets[k]]
+
+    def argmax(self, potentials: Any, **options: Any) -> tuple[IntArray, FloatArray]:
+        """The best configuration and its score, of each example (one row of states per set of potentials)."""
+        flat, tree = self.potentials(potentials), self.tree(**options)
+        value, states = np.zeros((len(flat), self.n_examples)), np.zeros((len(flat), self.n_variables), np.int64)
+
+        def rows(first: int, last: int) -> None:
+            messages = np.empty(tree.n_messages)
+            for row in range(first, last):
+                one = len(flat) == 1
+                self._collect(tree, flat[row], messages, value[row], one=one, best=True)
+                if np.isfinite(value[row]).all():
+                    self._over_cliques(tree, tree.descend, flat[row], messages, np.zeros(0), states[row], one=one)
+
+        self._run(rows, tree, len(flat))
+        self._check_possible(value)
+        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        return (states[0] if single else states), value.ravel()
+
+    def sample(self, potentials: Any, size: int, random_state: Any = None, **options: Any) -> IntArray:
+        """`size` independent configurations, shape (size, variables), of one set of potentials."""
+        flat, tree = self.potentials(potentials), self.tree(**options)
+        if len(flat) != 1:
+            raise ValueError(f"potentials must be one set of tables, got {len(flat)}")
+        messages, log_z = np.empty(tree.n_messages), np.zeros(self.n_examples)
+        self._collect(tree, flat[0], messages, log_z, one=True)
+        self._check_possible(log_z)
+        states = np.zeros((check_count("size", size), self.n_variables), np.int64)
+        uniforms = generator(random_state).random((size, max(1, len(tree.examples))))
+
+        def draws(first: int, last: int) -> None:
+            for row in range(first, last):
+                tree.descend(flat[0], 0, len(tree.examples), messages, uniforms[row], states[row])
+
+        self.workers.run(draws, Workers.ranges(size, 50.0 * size * self.n_variables))
+        return states
+
+    def condition(self, evidence: Mapping[int, int]) -> tuple[FactorGraph, IntArray]:
+        """The graph given the states of some variables, which then have one state each, and the entries of the potentials
+        that remain: those of the new graph are ``potentials[..., index]``."""
+        known = np.full(self.n_variables, -1, np.int64)
+        for v, state in evidence.items():
+            if not 0 <= v < self.n_variables:
+                raise ValueError(f"evidence names variable {v}; there are {self.n_variables}")
+            if not 0 <= state < self.cardinalities[v]:
+                raise ValueError(f"evidence gives state {state} to variable {v}, which has {self.cardinalities[v]}")
+            known[v] = state
+        index = []
+        for k, scope in enumerate(self.factors):
+            part = np.arange(self.offsets[k], self.offsets[k + 1]).reshape(tuple(self.cardinalities[list(scope)]))
+            index.append(part[tuple(slice(None) if known[v] < 0 else known[v] for v in scope)].ravel())
+        counts = np.where(known < 0, self.cardinalities, 1)
+        graph = FactorGraph(counts, self.factors, examples=self.examples, n_jobs=self.n_jobs)
+        return graph, np.concatenate([np.zeros(0, np.int64), *index])
+
+    def variable_marginals(self, marginals: ArrayLike) -> list[FloatArray]:
+        """The probability of every state of every variable, from those of tables; uniform for a variable in no factor."""
+        tables = self.tables(marginals)
+        lead = np.asarray(marginals).shape[:-1]
+        found: list[FloatArray | None] = [None] * self.n_variables
+        for scope, table in sorted(zip(self.factors, tables, strict=True), key=lambda pair: -pair[1].size):
+            for axis, v in enumerate(scope):
+                others = tuple(len(lead) + a for a in range(len(scope)) if a != axis)
+                found[v] = table.sum(axis=others)
+        return [
+            np.full((*lead, count), 1.0 / count) if p is None else p
+            for p, count in zip(found, self.cardinalities.tolist(), strict=True)
+        ]
+
+
+def _place(cardinalities: IntArray, scope: tuple[int, ...], states: IntArray) -> IntArray:
+    """Where in the table of a factor configurations are."""
+    place = np.zeros(len(states), np.int64)
+    for v in scope:
+        place = place * cardinalities[v] + states[:, v]
+    return place

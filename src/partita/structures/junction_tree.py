@@ -1,0 +1,166 @@
+"""Exact sums on a factor graph by a junction tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..kernels import junction as kernels
+from .elimination import Elimination
+
+#: Entries of a block that is worked on at a time.
+BLOCK = 1024
+
+
+class JunctionTree:
+    """A junction tree compiled to flat index arrays: many potentials on it are then one kernel call.
+
+    Parameters
+    ----------
+    elimination : Elimination
+        Its cliques, children before parents, those of an example together.
+    cardinalities : array of int
+        Number of states of every variable.
+    scopes : sequence of tuples of int
+        Variables of every factor, those of a table's slowest axis first.
+    offsets : array of int
+        Table k is at ``offsets[k]:offsets[k + 1]`` of the potentials.
+    examples : array of int
+        The example of every clique.
+    """
+
+    def __init__(
+        self,
+        elimination: Elimination,
+        cardinalities: IntArray,
+        scopes: Sequence[tuple[int, ...]],
+        offsets: IntArray,
+        examples: IntArray,
+    ) -> None:
+        self.elimination, self.cardinalities = elimination, cardinalities
+        cliques = elimination.cliques
+        owner = np.full(len(cardinalities), -1, np.int64)
+        for c, clique in enumerate(cliques):
+            owner[list(clique.residual)] = c
+        # A factor belongs where its first variable is summed out; all others are still there.
+        sources: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in cliques]
+        self.constants: list[int] = []
+        for k, scope in enumerate(scopes):
+            homes = [int(owner[v]) for v in scope if cardinalities[v] > 1]
+            if homes:
+                sources[min(homes)].append((0, int(offsets[k]), scope))
+            else:
+                self.constants.append(k)
+        shared = [int(np.prod(cardinalities[list(clique.separator)])) for clique in cliques]
+        places = np.concatenate(([0], np.cumsum(shared, dtype=np.int64)))
+        for c, clique in enumerate(cliques):
+            if clique.parent >= 0:
+                sources[clique.parent].append((1, int(places[c]), clique.separator))
+        self.n_messages = int(places[-1])
+        self._compile(sources, places)
+        self.roots = np.array([c for c, clique in enumerate(cliques) if clique.parent < 0], dtype=np.int64)
+        self.root_places = places[self.roots]
+        self.root_examples = examples[self.roots]
+        self.examples = examples
+        variables = [v for clique in cliques for v in (*clique.separator, *clique.residual)]
+        ends = np.cumsum([len(clique.separator) + len(clique.residual) for clique in cliques], dtype=np.int64)
+        starts = np.concatenate(([0], ends[:-1])).astype(np.int64)
+        middles = starts + [len(clique.separator) for clique in cliques]
+        self.variables = np.array(variables, dtype=np.int64)
+        self.bounds = np.column_stack([starts, middles, ends]) if cliques else np.zeros((0, 3), np.int64)
+        sizes = [n * int(np.prod(cardinalities[list(q.residual)])) for n, q in zip(shared, cliques, strict=True)]
+        self.work = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
+
+    def _compile(self, sources: list[list[tuple[int, int, tuple[int, ...]]]], places: IntArray) -> None:
+        rows, inputs, maps, strides, axes = [], [], _Pool(), [], []
+        most_inputs = most_axes = 1
+        for c, clique in enumerate(self.elimination.cliques):
+            order = (*clique.separator, *clique.residual)
+            counts = [int(self.cardinalities[v]) for v in order]
+            split, inner = len(order), 1
+            while split and inner * counts[split - 1] <= BLOCK:
+                split -= 1
+                inner *= counts[split]
+            first_axis, first_input = len(axes), len(inputs)
+            axes += counts[:split]
+            for kind, place, scope in sources[c]:
+                step = dict(zip(scope, _steps(self.cardinalities, scope), strict=True))
+                jumps = [step.get(v, 0) for v in order]
+                form, where = maps.add(counts[split:], jumps[split:])
+                inputs.append((kind, place, where, len(strides), form))
+                strides += jumps[:split]
+            residual = int(np.prod(self.cardinalities[list(clique.residual)]))
+            rows.append((first_axis, len(axes), first_input, len(inputs), inner, residual, int(places[c])))
+            most_inputs, most_axes = max(most_inputs, len(inputs) - first_input), max(most_axes, split)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 7)
+        self.room = np.array([table[:, kernels.INNER].max(initial=1), most_inputs, most_axes], dtype=np.int64)
+        self.arrays = (
+            table,
+            np.array(axes, dtype=np.int64),
+            np.array(inputs, dtype=np.int64).reshape(-1, 5),
+            maps.array(),
+            np.array(strides, dtype=np.int64),
+        )
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Runs of cliques that can be worked on apart: those of whole examples."""
+        if not len(self.examples):
+            return []
+        edges = np.concatenate(([0], np.flatnonzero(np.diff(self.examples)) + 1, [len(self.examples)]))
+        return [(int(edges[lo]), int(edges[hi])) for lo, hi in Workers.balanced(self.work[edges], 20.0 * self.work[-1])]
+
+    def collect(self, potentials: FloatArray, lo: int, hi: int, messages: FloatArray, best: bool = False) -> None:
+        """Messages to the parents."""
+        kernels.collect(*self.arrays, potentials, best, lo, hi, self.room, messages)
+
+    def distribute(
+        self, potentials: FloatArray, lo: int, hi: int, messages: FloatArray, beliefs: FloatArray, marginals: FloatArray
+    ) -> None:
+        """Probabilities of the entries of all tables, after `collect`."""
+        kernels.distribute(*self.arrays, potentials, lo, hi, self.room, messages, beliefs, marginals)
+
+    def descend(
+        self, potentials: FloatArray, lo: int, hi: int, messages: FloatArray, uniforms: FloatArray, states: IntArray
+    ) -> None:
+        """The best states, or with `uniforms` drawn ones, after `collect`."""
+        arrays = (*self.arrays, self.variables, self.bounds, self.cardinalities)
+        kernels.descend(*arrays, potentials, messages, uniforms, lo, hi, self.room, states)
+
+
+def _steps(cardinalities: IntArray, scope: tuple[int, ...]) -> list[int]:
+    """How far apart in a table two entries are that differ by one in a variable."""
+    counts = [int(cardinalities[v]) for v in scope]
+    return [int(np.prod(counts[i + 1 :])) for i in range(len(counts))]
+
+
+class _Pool:
+    """Maps from the entries of a block to those of a table, each stored once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, int]] = {}
+        self._maps: list[IntArray] = []
+        self._size = 0
+
+    def add(self, counts: list[int], jumps: list[int]) -> tuple[int, int]:
+        """The form of a map (see `kernels.junction`) and where it is."""
+        key = (tuple(counts), tuple(jumps))
+        if key not in self._known:
+            index: Any = np.zeros(1, np.int64)
+            for count, jump in zip(counts, jumps, strict=True):
+                index = (index[:, None] + jump * np.arange(count)).ravel()
+            if not index.any():
+                self._known[key] = (2, 0)
+            elif np.array_equal(index, np.arange(len(index))):
+                self._known[key] = (1, 0)
+            else:
+                self._known[key] = (0, self._size)
+                self._maps.append(index)
+                self._size += len(index)
+        return self._known[key]
+
+    def array(self) -> IntArray:
+        return np.concatenate([np.zeros(0, np.int64), *self._maps])

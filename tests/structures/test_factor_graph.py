@@ -1,0 +1,221 @@
+"""Exact sums on factor graphs against enumeration, chains, and published partition functions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from partita.core.errors import TooLargeError
+from partita.structures import Chain, FactorGraph
+
+
+def random_graph(rng, n=6, factors=7, most=3, states=3, forbid=0.0):
+    cardinalities = rng.integers(1, states + 1, n)
+    scopes = [tuple(rng.choice(n, min(n, rng.integers(0, most + 1)), replace=False).tolist()) for _ in range(factors)]
+    graph = FactorGraph(cardinalities, scopes)
+    potentials = 2.0 * rng.standard_normal(graph.size)
+    potentials[rng.random(graph.size) < forbid] = -np.inf
+    return graph, potentials
+
+
+def enumerate_all(graph, potentials):
+    """Every configuration and its score."""
+    states = np.array(list(itertools.product(*(range(k) for k in graph.cardinalities))), dtype=np.int64)
+    scores = np.zeros(len(states))
+    for scope, table in zip(graph.factors, graph.tables(potentials), strict=True):
+        scores = scores + table[tuple(states[:, v] for v in scope)]
+    return states, scores
+
+
+def log_sum(x):
+    top = x.max()
+    return top + np.log(np.exp(x - top).sum())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_against_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    graph, potentials = random_graph(
+        rng, n=int(rng.integers(1, 8)), most=1 if seed < 5 else 3, forbid=0.15 if seed % 3 == 0 else 0.0
+    )
+    states, scores = enumerate_all(graph, potentials)
+    np.testing.assert_allclose(graph.score(potentials, states), scores, rtol=1e-12)
+    if not scores.max() > -np.inf:
+        for call in (graph.log_partition, graph.infer, graph.argmax, lambda p: graph.sample(p, 1)):
+            with pytest.raises(ValueError, match="forbid every configuration"):
+                call(potentials)
+        return
+    log_z = log_sum(scores)
+    p = np.exp(scores - log_z)
+    result = graph.infer(potentials)
+    assert graph.log_partition(potentials)[0] == pytest.approx(log_z, rel=1e-12, abs=1e-12)
+    assert result.log_z[0] == pytest.approx(log_z, rel=1e-12, abs=1e-12)
+    assert result.exact
+    for scope, table in zip(graph.factors, graph.tables(result.marginals), strict=True):
+        expected = np.zeros(table.shape)
+        if scope:
+            np.add.at(expected, tuple(states[:, v] for v in scope), p)
+        else:
+            expected += 1.0
+        np.testing.assert_allclose(table, expected, atol=1e-12)
+    covered = {v for scope in graph.factors for v in scope}
+    for v, q in enumerate(graph.variable_marginals(result.marginals)):
+        expected = np.bincount(states[:, v], weights=p, minlength=graph.cardinalities[v])
+        np.testing.assert_allclose(q, expected, atol=1e-12, err_msg=f"{v} {covered}")
+    best, value = graph.argmax(potentials)
+    assert value[0] == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
+    assert graph.score(potentials, best)[0] == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
+
+
+def test_the_gradient_of_log_z_is_the_marginals(rng):
+    graph, potentials = random_graph(rng)
+    marginals = graph.infer(potentials).marginals
+    for i in rng.choice(graph.size, 10):
+        step = np.zeros(graph.size)
+        step[i] = 1e-5
+        slope = (graph.log_partition(potentials + step) - graph.log_partition(potentials - step))[0] / 2e-5
+        assert marginals[i] == pytest.approx(slope, abs=1e-8)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_chains_are_factor_graphs(n_jobs, rng):
+    lengths, n = rng.integers(1, 30, 40), 5
+    chain = Chain(n, lengths)
+    unary, pairwise = rng.standard_normal((chain.n_positions, n)), rng.standard_normal((n, n))
+    graphs = [FactorGraph([n] * T, [(t,) for t in range(T)] + [(t, t + 1) for t in range(T - 1)]) for T in lengths]
+    graph = FactorGraph.union(graphs, n_jobs=n_jobs)
+    assert graph.n_examples == len(lengths)
+    pieces = [
+        part
+        for lo, hi in itertools.pairwise(chain.offsets)
+        for part in (unary[lo:hi].ravel(), np.tile(pairwise.ravel(), hi - lo - 1))
+    ]
+    potentials = np.concatenate(pieces)
+    result, expected = graph.infer(potentials), chain.infer((unary, pairwise))
+    np.testing.assert_allclose(result.log_z, expected.log_z, rtol=1e-10)
+    np.testing.assert_allclose(np.array(graph.variable_marginals(result.marginals)), expected.marginals[0], atol=1e-10)
+    y, value = graph.argmax(potentials)
+    best, score = chain.argmax((unary, pairwise))
+    np.testing.assert_array_equal(y, best)
+    np.testing.assert_allclose(value, score, rtol=1e-12)
+    np.testing.assert_allclose(graph.score(potentials, best), score, rtol=1e-12)
+
+
+def test_many_potentials_on_one_graph(rng):
+    graph, _ = random_graph(rng, n=8, factors=10)
+    potentials = rng.standard_normal((50, graph.size))
+    results = [FactorGraph(graph.cardinalities, graph.factors, n_jobs=jobs).infer(potentials) for jobs in (1, 2)]
+    np.testing.assert_array_equal(results[0].log_z, results[1].log_z)
+    np.testing.assert_array_equal(results[0].marginals, results[1].marginals)
+    for row in (0, 17, 49):
+        alone = graph.infer(potentials[row])
+        assert alone.log_z[0] == results[0].log_z[row]
+        np.testing.assert_array_equal(alone.marginals, results[0].marginals[row])
+    y, value = graph.argmax(potentials)
+    np.testing.assert_allclose(graph.score(potentials, y), value, rtol=1e-12)
+
+
+def test_blocks_larger_and_smaller_than_a_table(rng):
+    """A clique of many entries takes several blocks; a residual of many entries takes several too."""
+    graph = FactorGraph([3] * 9, [tuple(range(9)), *((v,) for v in range(9))])
+    potentials = rng.standard_normal(graph.size)
+    _, scores = enumerate_all(graph, potentials)
+    result = graph.infer(potentials)
+    assert result.log_z[0] == pytest.approx(log_sum(scores), rel=1e-12)
+    np.testing.assert_allclose(result.marginals[: 3**9], np.exp(scores - log_sum(scores)), rtol=1e-9)
+    assert graph.argmax(potentials)[1][0] == pytest.approx(scores.max(), rel=1e-12)
+    grid = FactorGraph.grid(4, 12, 2)
+    potentials = rng.standard_normal(grid.size)
+    columns = FactorGraph.grid(12, 4, 2)  # the same model, read the other way
+    order = np.arange(48).reshape(4, 12).T.ravel()
+    place = np.empty(48, np.int64)
+    place[order] = np.arange(48)
+    lookup = dict(zip(grid.factors, grid.tables(potentials), strict=True))
+    tables = []
+    for scope in columns.factors:
+        key = tuple(int(order[v]) for v in scope)
+        tables.append(lookup[key])
+    assert columns.log_partition(tables)[0] == pytest.approx(grid.log_partition(potentials)[0], rel=1e-12)
+
+
+def test_near_deterministic_tables_keep_their_digits(rng):
+    graph = FactorGraph([2] * 200, [(0,), *((t, t + 1) for t in range(199)), (199,)])
+    flip = np.array([[0.0, -800.0], [-800.0, 0.0]])
+    tables = [np.array([0.0, -3000.0]), *([flip] * 199), np.array([-4000.0, 0.0])]
+    # all 0: -4000, all 1: -3000, one change on the way: -800 (199 ways)
+    result = graph.infer(tables)
+    assert result.log_z[0] == pytest.approx(-800.0 + np.log(199.0), rel=1e-12)
+    p = np.array(graph.variable_marginals(result.marginals))[:, 1]
+    np.testing.assert_allclose(p, np.arange(200) / 199.0, atol=1e-12)
+
+
+def test_samples_have_the_right_frequencies(rng):
+    graph = FactorGraph([2, 3, 2, 3, 2], [(0, 1), (1, 2, 3), (3, 4), (4, 0), ()])
+    potentials = rng.standard_normal(graph.size)
+    potentials[[1, 9, 20]] = -np.inf
+    states, scores = enumerate_all(graph, potentials)
+    draws = graph.sample(potentials, 20_000, random_state=0)
+    np.testing.assert_array_equal(draws, graph.sample(potentials, 20_000, random_state=0))
+    code = np.ravel_multi_index(tuple(draws.T), tuple(graph.cardinalities))
+    seen = np.bincount(code, minlength=len(states)) / len(draws)
+    p = np.exp(scores - log_sum(scores))
+    assert np.all(seen[p == 0.0] == 0.0)
+    assert np.abs(seen - p).max() < 4.0 * np.sqrt(0.25 / len(draws))
+
+
+def test_conditioning_is_slicing(rng):
+    graph, potentials = random_graph(rng, n=6, factors=8)
+    free = [v for v in range(6) if graph.cardinalities[v] > 1][:2]
+    evidence = dict.fromkeys(free, 1)
+    given, index = graph.condition(evidence)
+    states, scores = enumerate_all(graph, potentials)
+    keep = np.all(states[:, free] == 1, axis=1)
+    assert given.log_partition(potentials[index])[0] == pytest.approx(log_sum(scores[keep]), rel=1e-12)
+    with pytest.raises(ValueError, match="evidence gives state 9 to variable 0"):
+        graph.condition({0: 9})
+    with pytest.raises(ValueError, match="evidence names variable 77"):
+        graph.condition({77: 0})
+
+
+def test_the_width_is_known_before_any_work():
+    grid = FactorGraph.grid(10, 10)
+    cost = grid.cost()
+    assert 10 <= cost.width <= 13
+    assert FactorGraph.complete(6, 3).cost().largest == 3**6
+    tree = FactorGraph([4] * 50, [((t - 1) // 2, t) for t in range(1, 50)])
+    assert tree.cost().width == 1
+    large = FactorGraph.grid(60, 60)
+    with pytest.raises(
+        TooLargeError, match=r"exact sums need a table of at least .* Raise memory_limit, or choose an approx"
+    ):
+        large.log_partition(np.zeros(large.size), memory_limit=1e7)
+    with pytest.raises(TooLargeError, match=r"\(width 1\d, "):
+        grid.log_partition(np.zeros(grid.size), memory_limit=1e5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([2, 0], []), "integers >= 1"),
+        (([2, 2], [(0, 2)]), "factor 0 must have different variables below 2"),
+        (([2, 2], [(0,), (1, 1)]), "factor 1 must have different variables"),
+    ],
+)
+def test_bad_graphs_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        FactorGraph(*arguments)
+
+
+def test_bad_potentials_are_refused():
+    graph = FactorGraph([2, 3], [(0, 1), (1,)])
+    for potentials, message in (
+        (np.zeros(5), "end in 9 entries"),
+        ([np.zeros((3, 2)), np.zeros(3)], r"factor 0 must have shape \(2, 3\)"),
+        (np.array([0.0] * 7 + [np.nan, 0.0]), "NaN or .inf .-inf forbids.: factor 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            graph.infer(potentials)
+    with pytest.raises(ValueError, match="state 3 for variable 1"):
+        graph.score(np.zeros(9), [0, 3])
