@@ -148,7 +148,7 @@ class FactorGraph:
         else:
             counts = [cardinalities] * len(nodes)
         edges = [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
-        return cls(counts, [(i,) for i in range(len(nodes))] + edges, n_jobs=n_jobs)
+        return cls(counts, [*((i,) for i in range(len(nodes))), *edges], n_jobs=n_jobs)
 
     def tables(self, flat: ArrayLike) -> list[FloatArray]:
         """Views of flat potentials or marginals as tables; leading axes stay."""

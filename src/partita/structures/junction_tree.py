@@ -76,7 +76,10 @@ class JunctionTree:
         self.work = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
 
     def _compile(self, sources: list[list[tuple[int, int, tuple[int, ...]]]], places: IntArray) -> None:
-        rows, inputs, maps, strides, axes = [], [], _Pool(), [], []
+        rows, maps = [], _Pool()
+        inputs: list[tuple[int, int, int, int, int]] = []
+        strides: list[int] = []
+        axes: list[int] = []
         most_inputs = most_axes = 1
         for c, clique in enumerate(self.elimination.cliques):
             order = (*clique.separator, *clique.residual)
