@@ -572,7 +572,11 @@ def test_a_closed_pipe_is_quiet(trained, tmp_path):
 def test_ctrl_c_in_a_process(trained, tmp_path):
     (tmp_path / "many").write_bytes(((trained / "train").read_bytes() + b"\n") * 50)  # too many to be done at once
     command = ["train", str(tmp_path / "many"), "-m", str(tmp_path / "m"), "--tol", "0", "--max-iter", "1000000", "-v"]
-    running = process("-m", "partita", *command, "--solver", "steepest")
+
+    def heed() -> None:  # a shell in the background ignores interrupts, and so would its children
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    running = process("-m", "partita", *command, "--solver", "steepest", preexec_fn=heed)
     for line in running.stderr:
         if b"iteration 3," in line:
             break
