@@ -14,12 +14,13 @@ ALLOWED = {
     "kernels": {"core"},
     "structures": {"core", "kernels"},
     "features": {"core", "kernels", "structures"},
+    "inference": {"core", "kernels", "structures"},
     "bounds": {"core", "kernels", "structures", "features"},
     "objectives": {"core", "kernels", "structures", "features", "bounds"},
     "solvers": {"core", "kernels.linalg"},
     "io": {"core", "structures"},
     "report": {"core"},
-    "estimators": {"core", "structures", "features", "bounds", "objectives", "solvers", "io", "report"},
+    "estimators": {"core", "structures", "features", "inference", "bounds", "objectives", "solvers", "io", "report"},
 }
 
 

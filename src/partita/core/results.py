@@ -59,6 +59,7 @@ class Result:
     lower: FloatArray | None = None
     upper: FloatArray | None = None
     n_iter: int = 0
+    engine: str = "exact"
 
     @property
     def gap(self) -> FloatArray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.engines import APPROXIMATE, find_engine
 from ..core.errors import TooLargeError
 from ..core.parallel import Workers
 from ..core.random import generator
@@ -18,7 +20,7 @@ from ..core.validation import check_choice, check_count
 from .elimination import Elimination, eliminate, neighbours
 from .junction_tree import JunctionTree
 
-ENGINES = ("auto", "exact")
+ENGINES = ("auto", "exact", *APPROXIMATE)
 #: Entries of the largest table, and bytes of all messages, up to which sums are exact unless said otherwise.
 LARGEST_TABLE, MEMORY = 2.0**26, 4e9
 
@@ -246,8 +248,9 @@ class FactorGraph:
         return states.astype(np.int64)
 
     def log_partition(self, potentials: Any, engine: str = "auto", **options: Any) -> FloatArray:
-        """log Z of each example."""
-        check_choice("engine", engine, ENGINES)
+        """log Z of each example, or what the engine knows of it; see `infer`."""
+        if self.choose(engine, **options) != "exact":
+            return self.infer(potentials, engine, **options).log_z
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z = np.zeros((len(flat), self.n_examples))
 
@@ -261,8 +264,22 @@ class FactorGraph:
         return log_z.ravel()
 
     def infer(self, potentials: Any, engine: str = "auto", **options: Any) -> Result:
-        """log Z of each example, and the probability of every entry of every table, in the shape of the potentials."""
-        check_choice("engine", engine, ENGINES)
+        """log Z of each example, and the probability of every entry of every table, in the shape of the potentials.
+
+        Parameters
+        ----------
+        engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs"}
+            ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted; the result's `engine` says which.
+        options
+            Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
+        """
+        name = self.choose(engine, **options)
+        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        if name != "exact":
+            if engine == "auto":
+                options = {key: value for key, value in options.items() if key != "memory_limit"}
+            result: Result = find_engine(name)(self, self.potentials(potentials), **options)
+            return replace(result, engine=name, marginals=result.marginals[0] if single else result.marginals)
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z, marginals = np.zeros((len(flat), self.n_examples)), np.zeros_like(flat)
 
@@ -279,9 +296,18 @@ class FactorGraph:
         self._check_possible(log_z)
         for k in tree.constants:
             marginals[:, self.offsets[k]] = 1.0
-        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
         out = log_z.ravel()
-        return Result(out, marginals[0] if single else marginals, lower=out, upper=out)
+        return Result(out, marginals[0] if single else marginals, lower=out, upper=out, engine="exact")
+
+    def choose(self, engine: str = "auto", memory_limit: float = MEMORY, **options: Any) -> str:
+        """The engine that a name stands for: ``"auto"`` is exact within the limit, else tree-reweighted."""
+        if check_choice("engine", engine, ENGINES) != "auto":
+            return engine
+        try:
+            self.tree(memory_limit)
+        except TooLargeError:
+            return "trw"
+        return "exact"
 
     def _run(self, rows: Callable[[int, int], None], tree: JunctionTree, count: int) -> None:
         """Call `rows` on ranges of the sets of potentials; a single one is cut into examples instead."""

@@ -1,0 +1,1 @@
+"""Approximate engines: answers about a structure from its potentials, with their quality."""
