@@ -190,9 +190,9 @@ def test_the_width_is_known_before_any_work():
     with pytest.raises(
         TooLargeError, match=r"exact sums need a table of at least .* Raise memory_limit, or choose an approx"
     ):
-        large.log_partition(np.zeros(large.size), memory_limit=1e7)
+        large.log_partition(np.zeros(large.size), "exact", memory_limit=1e7)
     with pytest.raises(TooLargeError, match=r"\(width 1\d, "):
-        grid.log_partition(np.zeros(grid.size), memory_limit=1e5)
+        grid.log_partition(np.zeros(grid.size), "exact", memory_limit=1e5)
 
 
 @pytest.mark.parametrize(

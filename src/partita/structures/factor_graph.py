@@ -269,7 +269,7 @@ class FactorGraph:
         Parameters
         ----------
         engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs"}
-            ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted; the result's `engine` says which.
+            ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted; the result says which.
         options
             Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
         """
