@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,14 @@ import numpy as np
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import junction as kernels
-from .elimination import Elimination
+from .elimination import Clique, Elimination
+
+_Table = tuple[int, int, tuple[int, ...]]  # kind (see `kernels.junction`), place, variables
 
 #: Entries of a block that is worked on at a time.
 BLOCK = 1024
+#: Most entries of the sum of several factors that a clique takes as one, and at most so many of its own.
+GROUP, SHARE = 4096, 1.0 / 16.0
 
 
 class JunctionTree:
@@ -42,19 +47,20 @@ class JunctionTree:
         examples: IntArray,
     ) -> None:
         self.elimination, self.cardinalities = elimination, cardinalities
-        cliques = elimination.cliques
         owner = np.full(len(cardinalities), -1, np.int64)
-        for c, clique in enumerate(cliques):
+        for c, clique in enumerate(elimination.cliques):
             owner[list(clique.residual)] = c
         # A factor belongs where its first variable is summed out; all others are still there.
-        sources: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in cliques]
+        tables: list[list[_Table]] = [[] for _ in elimination.cliques]
         self.constants: list[int] = []
         for k, scope in enumerate(scopes):
             homes = [int(owner[v]) for v in scope if cardinalities[v] > 1]
             if homes:
-                sources[min(homes)].append((0, int(offsets[k]), scope))
+                tables[min(homes)].append((0, int(offsets[k]), scope))
             else:
                 self.constants.append(k)
+        cliques, sources, origin = _grouped(elimination.cliques, tables, cardinalities)
+        self.cliques, examples = cliques, examples[origin]
         shared = [int(np.prod(cardinalities[list(clique.separator)])) for clique in cliques]
         places = np.concatenate(([0], np.cumsum(shared, dtype=np.int64)))
         for c, clique in enumerate(cliques):
@@ -75,13 +81,13 @@ class JunctionTree:
         sizes = [n * int(np.prod(cardinalities[list(q.residual)])) for n, q in zip(shared, cliques, strict=True)]
         self.work = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
 
-    def _compile(self, sources: list[list[tuple[int, int, tuple[int, ...]]]], places: IntArray) -> None:
+    def _compile(self, sources: list[list[_Table]], places: IntArray) -> None:
         rows, maps = [], _Pool()
         inputs: list[tuple[int, int, int, int, int]] = []
         strides: list[int] = []
         axes: list[int] = []
         most_inputs = most_axes = 1
-        for c, clique in enumerate(self.elimination.cliques):
+        for c, clique in enumerate(self.cliques):
             order = (*clique.separator, *clique.residual)
             counts = [int(self.cardinalities[v]) for v in order]
             split, inner = len(order), 1
@@ -134,6 +140,37 @@ class JunctionTree:
         kernels.descend(*arrays, potentials, messages, uniforms, lo, hi, self.room, states)
 
 
+def _grouped(
+    cliques: Sequence[Clique], tables: list[list[_Table]], cardinalities: IntArray
+) -> tuple[list[Clique], list[list[_Table]], IntArray]:
+    """Cliques that take the sums of several small factors as one message, from cliques of their own that sum nothing out.
+
+    Returns the cliques, their factors, and for each the clique that it comes from.
+    """
+    found: list[tuple[Clique, list[_Table], int]] = []
+    place = np.empty(len(cliques), np.int64)
+    for c, (clique, own) in enumerate(zip(cliques, tables, strict=True)):
+        order = (*clique.separator, *clique.residual)
+        limit = min(GROUP, SHARE * float(np.prod(cardinalities[list(order)], dtype=float)))
+        groups: list[tuple[set[int], list[_Table]]] = []
+        for table in sorted(own, key=lambda table: sorted(table[2])):
+            scope = set(table[2])
+            fits = [g for g in groups if np.prod(cardinalities[list(g[0] | scope)]) <= limit]
+            if fits:
+                best = min(fits, key=lambda g: len(g[0] | scope))
+                best[0].update(scope)
+                best[1].append(table)
+            else:
+                groups.append((scope, [table]))
+        for union, members in groups:
+            if len(members) > 1:
+                found.append((Clique(tuple(v for v in order if v in union), (), c), members, c))
+        place[c] = len(found)
+        found.append((clique, [members[0] for _, members in groups if len(members) == 1], c))
+    nodes = [replace(node, parent=int(place[node.parent]) if node.parent >= 0 else -1) for node, _, _ in found]
+    return nodes, [members for _, members, _ in found], np.array([c for _, _, c in found], dtype=np.int64)
+
+
 def _steps(cardinalities: IntArray, scope: tuple[int, ...]) -> list[int]:
     """How far apart in a table two entries are that differ by one in a variable."""
     counts = [int(cardinalities[v]) for v in scope]
@@ -165,5 +202,5 @@ class _Pool:
                 self._size += len(index)
         return self._known[key]
 
-    def array(self) -> IntArray:
-        return np.concatenate([np.zeros(0, np.int64), *self._maps])
+    def array(self) -> Any:
+        return np.concatenate([np.zeros(0, np.int32), *self._maps]).astype(np.int32)
