@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,8 +61,10 @@ def neighbours(cardinalities: IntArray, scopes: Iterable[Sequence[int]]) -> list
     return adjacent
 
 
-def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, limit: float) -> tuple[list[int], float]:
-    """Variables in the order in which a greedy rule eliminates them, and the logarithm of the largest table.
+def greedy_order(
+    adjacent: list[set[int]], weights: Sequence[float], rule: str, limit: float
+) -> tuple[list[int], float, int]:
+    """Variables in the order in which a rule eliminates them, the logarithm of the largest table, and the edges added.
 
     Stops early, with the order so far, once a table passes exp(limit). `weights` are logarithms of cardinalities.
     """
@@ -86,7 +89,7 @@ def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, 
     heapq.heapify(heap)
     gone = [False] * n
     order: list[int] = []
-    largest = 0.0
+    largest, added = 0.0, 0
     while heap:
         *key, v = heapq.heappop(heap)
         if gone[v] or tuple(key) != current[v]:
@@ -95,7 +98,7 @@ def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, 
         weight = weights[v] + sum(weights[u] for u in others)
         largest = max(largest, weight)
         if weight > limit:
-            return order, largest
+            return order, largest, added
         order.append(v)
         gone[v] = True
         changed = set(others)
@@ -107,12 +110,13 @@ def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, 
                     changed |= adjacent[u] & adjacent[w]
                 adjacent[u].add(w)
                 adjacent[w].add(u)
+                added += 1
         for u in changed:
             new = cost(u)
             if new != current[u]:
                 current[u] = new
                 heapq.heappush(heap, (*new, u))
-    return order, largest
+    return order, largest, added
 
 
 def _band(adjacent: list[set[int]]) -> list[float]:
@@ -131,9 +135,11 @@ def eliminate(adjacent: list[set[int]], cardinalities: IntArray, limit: float) -
     most = float(np.log(limit)) + 1e-9
     found, over = [], np.inf
     for rule in RULES:
-        order, largest = greedy_order(adjacent, weights, rule, most)
+        order, largest, added = greedy_order(adjacent, weights, rule, most)
         if len(order) == len(adjacent):
             found.append(_junction_tree(adjacent, order, cardinalities))
+            if not added:  # nothing can be better than no new edges
+                break
         else:
             over = min(over, largest)
     if not found:
@@ -143,40 +149,42 @@ def eliminate(adjacent: list[set[int]], cardinalities: IntArray, limit: float) -
 
 def _junction_tree(adjacent: list[set[int]], order: list[int], cardinalities: IntArray) -> Elimination:
     """Cliques of the triangulated graph that are in no other, as a tree."""
-    position = np.empty(len(order), np.int64)
-    position[order] = np.arange(len(order))
+    position = [0] * len(order)
+    for i, v in enumerate(order):
+        position[v] = i
     later: list[set[int]] = [set() for _ in order]  # neighbours of each variable when it is eliminated
     for v, others in enumerate(adjacent):
         later[v] = {u for u in others if position[u] > position[v]}
     for v in order:
         if later[v]:
-            heir = min(later[v], key=lambda u: position[u])
+            heir = min(later[v], key=position.__getitem__)
             later[heir] |= later[v] - {heir}
-    owner = np.empty(len(order), np.int64)  # the clique in which a variable is eliminated; here parents come first
+    owner = [0] * len(order)  # the clique in which a variable is eliminated; here parents come first
     members: list[set[int]] = []
     residuals: list[list[int]] = []
     parents: list[int] = []
     for v in reversed(order):
-        heir = min(later[v], key=lambda u: position[u]) if later[v] else -1
+        heir = min(later[v], key=position.__getitem__) if later[v] else -1
         if heir >= 0 and len(later[v]) == len(
             members[owner[heir]]
         ):  # v joins the clique of its heir, which has all the others
-            c = int(owner[heir])
+            c = owner[heir]
         else:
             c = len(members)
             members.append(set(later[v]))
             residuals.append([])
-            parents.append(int(owner[heir]) if heir >= 0 else -1)
+            parents.append(owner[heir] if heir >= 0 else -1)
         members[c].add(v)
         residuals[c].append(v)
         owner[v] = c
     rank = np.empty(len(order), np.int64)
     rank[[v for residual in residuals for v in residual]] = np.arange(len(order))
     count, cliques, largest, total, messages = len(members), [], 0.0, 0.0, 0.0
+    counts, ranks = cardinalities.tolist(), rank.tolist()
     for c in range(count - 1, -1, -1):
-        separator = sorted(members[c].difference(residuals[c]), key=rank.__getitem__)
-        shared = float(np.prod(cardinalities[separator], dtype=float))
-        entries = shared * float(np.prod(cardinalities[residuals[c]], dtype=float))
+        separator = sorted(members[c].difference(residuals[c]), key=ranks.__getitem__)
+        shared = float(prod(counts[v] for v in separator))
+        entries = shared * prod(counts[v] for v in residuals[c])
         largest, total, messages = max(largest, entries), total + entries, messages + shared
         cliques.append(Clique(tuple(separator), tuple(residuals[c]), count - 1 - parents[c] if parents[c] >= 0 else -1))
     width = max((len(clique) for clique in members), default=1) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ class JunctionTree:
                 self.constants.append(k)
         cliques, sources, origin = _grouped(elimination.cliques, tables, cardinalities)
         self.cliques, examples = cliques, examples[origin]
-        shared = [int(np.prod(cardinalities[list(clique.separator)])) for clique in cliques]
+        counts = cardinalities.tolist()
+        shared = [prod(counts[v] for v in clique.separator) for clique in cliques]
         places = np.concatenate(([0], np.cumsum(shared, dtype=np.int64)))
         for c, clique in enumerate(cliques):
             if clique.parent >= 0:
@@ -78,7 +80,7 @@ class JunctionTree:
         middles = starts + [len(clique.separator) for clique in cliques]
         self.variables = np.array(variables, dtype=np.int64)
         self.bounds = np.column_stack([starts, middles, ends]) if cliques else np.zeros((0, 3), np.int64)
-        sizes = [n * int(np.prod(cardinalities[list(q.residual)])) for n, q in zip(shared, cliques, strict=True)]
+        sizes = [n * prod(counts[v] for v in q.residual) for n, q in zip(shared, cliques, strict=True)]
         self.work = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
 
     def _compile(self, sources: list[list[_Table]], places: IntArray) -> None:
@@ -87,9 +89,10 @@ class JunctionTree:
         strides: list[int] = []
         axes: list[int] = []
         most_inputs = most_axes = 1
+        states = self.cardinalities.tolist()
         for c, clique in enumerate(self.cliques):
             order = (*clique.separator, *clique.residual)
-            counts = [int(self.cardinalities[v]) for v in order]
+            counts = [states[v] for v in order]
             split, inner = len(order), 1
             while split and inner * counts[split - 1] <= BLOCK:
                 split -= 1
@@ -97,12 +100,12 @@ class JunctionTree:
             first_axis, first_input = len(axes), len(inputs)
             axes += counts[:split]
             for kind, place, scope in sources[c]:
-                step = dict(zip(scope, _steps(self.cardinalities, scope), strict=True))
+                step = dict(zip(scope, _steps([states[v] for v in scope]), strict=True))
                 jumps = [step.get(v, 0) for v in order]
                 form, where = maps.add(counts[split:], jumps[split:])
                 inputs.append((kind, place, where, len(strides), form))
                 strides += jumps[:split]
-            residual = int(np.prod(self.cardinalities[list(clique.residual)]))
+            residual = prod(states[v] for v in clique.residual)
             rows.append((first_axis, len(axes), first_input, len(inputs), inner, residual, int(places[c])))
             most_inputs, most_axes = max(most_inputs, len(inputs) - first_input), max(most_axes, split)
         table = np.array(rows, dtype=np.int64).reshape(-1, 7)
@@ -149,13 +152,14 @@ def _grouped(
     """
     found: list[tuple[Clique, list[_Table], int]] = []
     place = np.empty(len(cliques), np.int64)
+    counts = cardinalities.tolist()
     for c, (clique, own) in enumerate(zip(cliques, tables, strict=True)):
         order = (*clique.separator, *clique.residual)
-        limit = min(GROUP, SHARE * float(np.prod(cardinalities[list(order)], dtype=float)))
+        limit = min(GROUP, SHARE * prod(counts[v] for v in order))
         groups: list[tuple[set[int], list[_Table]]] = []
         for table in sorted(own, key=lambda table: sorted(table[2])):
             scope = set(table[2])
-            fits = [g for g in groups if np.prod(cardinalities[list(g[0] | scope)]) <= limit]
+            fits = [g for g in groups if prod(counts[v] for v in g[0] | scope) <= limit]
             if fits:
                 best = min(fits, key=lambda g: len(g[0] | scope))
                 best[0].update(scope)
@@ -171,10 +175,12 @@ def _grouped(
     return nodes, [members for _, members, _ in found], np.array([c for _, _, c in found], dtype=np.int64)
 
 
-def _steps(cardinalities: IntArray, scope: tuple[int, ...]) -> list[int]:
-    """How far apart in a table two entries are that differ by one in a variable."""
-    counts = [int(cardinalities[v]) for v in scope]
-    return [int(np.prod(counts[i + 1 :])) for i in range(len(counts))]
+def _steps(counts: list[int]) -> list[int]:
+    """How far apart in a table two entries are that differ by one in an axis."""
+    steps = [1] * len(counts)
+    for i in range(len(counts) - 1, 0, -1):
+        steps[i - 1] = steps[i] * counts[i]
+    return steps
 
 
 class _Pool:
