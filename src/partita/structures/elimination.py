@@ -64,7 +64,7 @@ def neighbours(cardinalities: IntArray, scopes: Iterable[Sequence[int]]) -> list
 def greedy_order(
     adjacent: list[set[int]], weights: Sequence[float], rule: str, limit: float
 ) -> tuple[list[int], float, int]:
-    """Variables in the order in which a rule eliminates them, the logarithm of the largest table, and the edges added.
+    """Variables in the order in which a rule eliminates them, the log of the largest table, and how many edges were added.
 
     Stops early, with the order so far, once a table passes exp(limit). `weights` are logarithms of cardinalities.
     """

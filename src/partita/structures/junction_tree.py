@@ -53,13 +53,11 @@ class JunctionTree:
             owner[list(clique.residual)] = c
         # A factor belongs where its first variable is summed out; all others are still there.
         tables: list[list[_Table]] = [[] for _ in elimination.cliques]
-        self.constants: list[int] = []
-        for k, scope in enumerate(scopes):
-            homes = [int(owner[v]) for v in scope if cardinalities[v] > 1]
-            if homes:
-                tables[min(homes)].append((0, int(offsets[k]), scope))
-            else:
-                self.constants.append(k)
+        self.homes = [min((int(owner[v]) for v in scope if cardinalities[v] > 1), default=-1) for scope in scopes]
+        for k, home in enumerate(self.homes):
+            if home >= 0:
+                tables[home].append((0, int(offsets[k]), scopes[k]))
+        self.constants = [k for k, home in enumerate(self.homes) if home < 0]
         cliques, sources, origin = _grouped(elimination.cliques, tables, cardinalities)
         self.cliques, examples = cliques, examples[origin]
         counts = cardinalities.tolist()
