@@ -1,8 +1,8 @@
 """Quadratics above log Z of a factor graph whose potentials are linear in few parameters.
 
 The recursion is that of `bounds.chain` on a junction tree: if one matrix M is above the curvatures of a child's message for
-all configurations of its separator, ``exp(d' M d / 2)`` factors out of the parent's sums, and Algorithm 1 bounds what is left
-of each. Curvatures then add up along the tree instead of multiplying.
+all configurations of its separator, ``exp(d' M d / 2)`` factors out of the parent's sums, and Algorithm 1 bounds what is
+left of each. Curvatures then add up along the tree instead of multiplying.
 """
 
 from __future__ import annotations

@@ -177,6 +177,13 @@ def _probabilities(block, inner, residual, row, messages, beliefs):
         for i in range(inner):
             block[i] = b * exp(block[i] - up) if b > 0.0 else 0.0
         return
+    if residual == 2:
+        for j in range(inner // 2):
+            b, up = beliefs[row + j], messages[row + j]
+            p, q = b * exp(block[2 * j] - up), b * exp(block[2 * j + 1] - up)
+            block[2 * j] = p if b > 0.0 else 0.0
+            block[2 * j + 1] = q if b > 0.0 else 0.0
+        return
     i = 0
     for j in range(inner // residual):
         b, up = beliefs[row + j], messages[row + j]
