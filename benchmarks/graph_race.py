@@ -1,6 +1,6 @@
 """Exact sums on factor graphs against other libraries: seconds for log Z and all marginals, on UAI instances.
 
-aGrUM (C++, `pip install pyagrum`) and pgmpy are raced where they are installed and finish in time. Each program has a process
+aGrUM (C++, `pip install pyagrum`) and pgmpy are raced where they are installed and finish in time. Each has a process
 of its own for each instance; what is timed begins with the model in memory and ends with the marginals of all variables.
 """
 
