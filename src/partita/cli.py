@@ -561,9 +561,9 @@ def _infer(args: argparse.Namespace) -> int:
 
 def _bytes(text: str) -> float:
     """A number of bytes, with or without a unit."""
-    match = re.fullmatch(r"([0-9.]+(?:e\+?[0-9]+)?)([kmgt]?)i?b?", text.strip().lower())
+    match = re.fullmatch(r"([0-9.]+(?:e\+?[0-9]+)?)(?:([kmgt])(i?))?b?", text.strip().lower())
     try:
-        value = float(match[1]) * 1e3 ** " kmgt".index(match[2] or " ") if match else 0.0
+        value = float(match[1]) * (1024.0 if match[3] else 1e3) ** " kmgt".index(match[2] or " ") if match else 0.0
     except ValueError:
         value = 0.0
     if not 0.0 < value < float("inf"):
