@@ -1,4 +1,4 @@
-"""Exact inference on the 33 instances of the UAI 2014 competition (PR): width, seconds, and the distance to published answers.
+"""Exact inference on the 33 UAI 2014 (PR) instances: width, seconds, and the distance to published answers.
 
 Log Z is compared with `lnZ_exact` of `logz.csv` (bucket elimination in double precision), marginals of variables with the
 published `.MAR` files, which have six digits. Seconds do not include reading; `plan` is the junction tree, which log Z and
