@@ -157,14 +157,33 @@ def test_mistakes_are_one_line(model, capsysbinary):
     assert (model / "old").read_text() == "old"
 
 
-def test_an_engine_that_is_not_there(model, capsysbinary, monkeypatch):
+@pytest.fixture
+def no_engines(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError("No module", name=f"partita.inference.{name}")
 
     monkeypatch.setattr(factor_graph, "find_engine", missing)
+
+
+@pytest.mark.usefixtures("no_engines")
+def test_an_engine_that_is_not_there(model, capsysbinary):
     assert fails(capsysbinary, model / "m.uai", "--engine", "bp") == "this version of partita has no engine bp"
-    message = "exact sums do not fit into --memory-limit, and this version of partita has no engine trw"
+    message = "exact sums are too large for --engine auto, and this version of partita has no engine trw"
     assert fails(capsysbinary, model / "m.uai", "--memory-limit", "8") == message
+
+
+@pytest.mark.usefixtures("no_engines")
+def test_exact_may_take_longer_than_auto_would(tmp_path, capsysbinary, monkeypatch):
+    """Auto leaves large tables alone, even where memory would do; who asks for exact sums gets them."""
+    graph = FactorGraph.grid(6, 6)
+    io.write_uai(tmp_path / "grid.uai", graph, np.zeros(graph.size))
+    monkeypatch.setattr(factor_graph, "LARGEST_TABLE", 2.0**4)
+    assert "too large for --engine auto" in fails(capsysbinary, tmp_path / "grid.uai")
+    assert run(capsysbinary, tmp_path / "grid.uai", "--task", "MAP")[0] == 0
+    status, out, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "exact")
+    assert status == 0
+    assert float(out.split()[1]) == pytest.approx(36 * np.log10(2.0), rel=1e-12)
+    assert err.startswith("engine exact, width ")
 
 
 def test_the_engines_are_those_of_factor_graphs():

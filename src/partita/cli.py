@@ -196,7 +196,7 @@ def _add_infer(commands: Any) -> None:
     )
     command.add_argument("--task", choices=TASKS, default="PR", help="log10 Z, marginals of variables, MAP (default: PR)")
     command.add_argument(
-        "--engine", choices=ENGINES, default="auto", help="auto: exact if it fits, else trw (default: auto)"
+        "--engine", choices=ENGINES, default="auto", help="auto: exact if that is small enough, else trw (default: auto)"
     )
     command.add_argument(
         "--memory-limit", default="4G", metavar="N", help="bytes for exact sums, as 500M or 4G (default: 4G)"
@@ -622,6 +622,8 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
     """What is asked for, and how it was found."""
     from .core.results import Status
 
+    if args.engine == "exact" or args.task == "MAP":
+        graph.cost(memory / 8.0)  # who asks for it may wait for tables that auto leaves alone
     engine = "exact" if args.task == "MAP" else graph.choose(args.engine, memory_limit=memory)
     options = {"memory_limit": memory} if engine == "exact" else {}
     known: dict[str, Any] = {"engine": engine, "width": None, "memory": None, "exact": True, "status": str(Status.EXACT)}
@@ -637,7 +639,7 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith("partita.inference"):
                 raise
-            why = "exact sums do not fit into --memory-limit, and " if args.engine == "auto" else ""
+            why = "exact sums are too large for --engine auto, and " if args.engine == "auto" else ""
             raise ValueError(f"{why}this version of partita has no engine {engine}") from error
         known |= {"log_z": float(result.log_z[0]), "exact": result.exact, "status": str(result.status)}
         known["lower"], known["upper"] = (None if b is None else float(b[0]) for b in (result.lower, result.upper))
