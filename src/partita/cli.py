@@ -1,4 +1,4 @@
-"""The command ``partita``: train, tag, eval, dump on column files. Parses, calls, prints.
+"""The command ``partita``: train, tag, eval, dump on column files; infer on graphical models. Parses, calls, prints.
 
 Nothing heavy is imported before the arguments are known.
 """
@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from .core.columns import Columns
     from .estimators import ColumnTagger
     from .features.templates import Templates
+    from .io import DiscreteNetwork
     from .io.columns import Block
+    from .structures import FactorGraph
 
 USAGE_ERROR, BROKEN_PIPE, INTERRUPTED = 2, 141, 130
 FEATURES = ("word", "chunking", "ner")
 SCHEMES = ("conlleval", "iob2", "iobes")
+TASKS = ("PR", "MAR", "MAP")
+#: The engines of factor graphs; a test keeps them the same.
+ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "gibbs")
 #: Labels that speak of chunks: O, B-NP, I-NP, …
 CHUNK_LABEL = re.compile(r"O|[BIES]-.+")
 EPILOG = (
@@ -82,16 +87,20 @@ def _one_line(error: object) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("partita", description="Label sequences in column files by a chain CRF.", epilog=EPILOG)
+    parser = argparse.ArgumentParser(
+        "partita",
+        description="Label sequences in column files by a chain CRF; answer questions about graphical models.",
+        epilog=EPILOG,
+    )
     parser.add_argument("--version", action="version", version=f"partita {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="train|tag|eval|dump")
-    for add in (_add_train, _add_tag, _add_eval, _add_dump):
+    commands = parser.add_subparsers(title="commands", required=True, metavar="train|tag|eval|dump|infer")
+    for add in (_add_train, _add_tag, _add_eval, _add_dump, _add_infer):
         add(commands)
     return parser
 
 
 def _command(commands: Any, name: str, run: Any, text: str) -> Any:
-    command = commands.add_parser(name, help=text, description=text, epilog=None if name == "dump" else EPILOG)
+    command = commands.add_parser(name, help=text, description=text, epilog=None if name in ("dump", "infer") else EPILOG)
     command.set_defaults(run=run)
     return command
 
@@ -172,6 +181,30 @@ def _add_dump(commands: Any) -> None:
         "--top", type=int, metavar="N", help="the N largest weights of attributes of each label (default: all)"
     )
     command.add_argument("--label", action="append", metavar="L", help="this label only; may be repeated")
+
+
+def _add_infer(commands: Any) -> None:
+    text = "Partition function, marginals or best configuration of a graphical model, as the UAI competitions write them."
+    command = _command(commands, "infer", _infer, text)
+    command.add_argument("model", metavar="MODEL", help="UAI file, or .bif; plain or gzip")
+    command.add_argument("--evid", metavar="FILE", help="evidence, as a UAI file")
+    command.add_argument(
+        "--observe",
+        action="append",
+        metavar="X=S,X=S",
+        help="evidence: variables and states by number, with .bif also by name; may be repeated",
+    )
+    command.add_argument("--task", choices=TASKS, default="PR", help="log10 Z, marginals of variables, MAP (default: PR)")
+    command.add_argument(
+        "--engine", choices=ENGINES, default="auto", help="auto: exact if that is small enough, else trw (default: auto)"
+    )
+    command.add_argument(
+        "--memory-limit", default="4G", metavar="N", help="bytes for exact sums, as 500M or 4G (default: 4G)"
+    )
+    command.add_argument("--json", action="store_true", help="everything that is known, as JSON")
+    command.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
+    command.add_argument("-q", "--quiet", action="store_true", help="nothing about engine, width and memory on stderr")
+    command.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
 
 
 def _add_reading(command: Any, default: str | None = None) -> None:
@@ -494,3 +527,148 @@ def _dump(args: argparse.Namespace) -> int:
         for attribute, weight in zip(layout.state[rows, 0].tolist(), state[rows].tolist(), strict=True):
             _write(f"state\t{label}\t{layout.feature(attribute)}\t{weight:.6g}\n")
     return 0
+
+
+def _infer(args: argparse.Namespace) -> int:
+    with _option("--memory-limit", args.memory_limit):
+        memory = _bytes(args.memory_limit)
+    if args.task == "MAP" and args.engine not in ("auto", "exact"):
+        raise ValueError(f"--task MAP is exact: it cannot be had by --engine {args.engine}")
+    if args.output != "-":
+        _check_output(args.output)
+    began = time.perf_counter()
+    from .io import uai  # noqa: F401
+
+    imported = time.perf_counter()
+    graph, potentials, network = _read_graph(args)
+    evidence = _observed(args, graph.cardinalities, network)
+    given, index = graph.condition(evidence) if evidence else (graph, slice(None))
+    read = time.perf_counter()
+    known = _answers(given, potentials[index], args, memory)
+    for v, state in evidence.items():
+        if "marginals" in known:
+            known["marginals"][v] = [float(s == state) for s in range(graph.cardinalities[v])]
+        if "states" in known:
+            known["states"][v] = state
+    seconds = {"starting": imported - began, "reading": read - imported, "inference": time.perf_counter() - read}
+    with _output(args.output) as out:
+        out.write(_answer_text(args, known, network, evidence, seconds).encode())
+    if not args.quiet:
+        width = "" if known["width"] is None else f", width {known['width']}, {_size(known['memory'])}"
+        _say(f"engine {known['engine']}{width}, {seconds['inference']:.2f} seconds; {known['status']}")
+    return 0
+
+
+def _bytes(text: str) -> float:
+    """A number of bytes, with or without a unit."""
+    match = re.fullmatch(r"([0-9.]+(?:e\+?[0-9]+)?)(?:([kmgt])(i?))?b?", text.strip().lower())
+    try:
+        value = float(match[1]) * (1024.0 if match[3] else 1e3) ** " kmgt".index(match[2] or " ") if match else 0.0
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise ValueError("it must be a positive number of bytes, with or without K, M, G or T")
+    return value
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1e3:
+            return f"{count:.3g} {unit}"
+        count /= 1e3
+    return f"{count:.3g} GB"
+
+
+def _read_graph(args: argparse.Namespace) -> tuple[FactorGraph, Any, DiscreteNetwork | None]:
+    if args.model.lower().removesuffix(".gz").endswith(".bif"):
+        from .io import read_bif
+
+        network = read_bif(args.model)
+        return *network.factor_graph(n_jobs=args.n_jobs), network
+    from .io import read_uai
+
+    return *read_uai(args.model, n_jobs=args.n_jobs), None
+
+
+def _observed(args: argparse.Namespace, cardinalities: Any, network: DiscreteNetwork | None) -> dict[int, int]:
+    """The evidence of --evid and --observe."""
+    from .io import read_evidence
+
+    known = {} if args.evid is None else read_evidence(args.evid, cardinalities)
+    for text in args.observe or ():
+        with _option("--observe", text):
+            for pair in text.split(","):
+                name, equals, state = map(str.strip, pair.partition("="))
+                if not (name and equals and state):
+                    raise ValueError(f"it must be variable=state, got {pair!r}")
+                v, s = _observation(name, state, cardinalities, network)
+                if known.setdefault(v, s) != s:
+                    raise ValueError(f"variable {name} is observed in two states")
+    return known
+
+
+def _observation(name: str, state: str, cardinalities: Any, network: DiscreteNetwork | None) -> tuple[int, int]:
+    if network is not None:
+        return next(iter(network.evidence({name: state}).items()))
+    if not (name.isdecimal() and int(name) < len(cardinalities)):
+        raise ValueError(f"a variable must be a number below {len(cardinalities)}, got {name!r}")
+    v = int(name)
+    if not (state.isdecimal() and int(state) < cardinalities[v]):
+        raise ValueError(f"the state of variable {v} must be a number below {cardinalities[v]}, got {state!r}")
+    return v, int(state)
+
+
+def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memory: float) -> dict[str, Any]:
+    """What is asked for, and how it was found."""
+    from .core.results import Status
+
+    if args.engine == "exact" or args.task == "MAP":
+        graph.cost(memory / 8.0)  # who asks for it may wait for tables that auto leaves alone
+    engine = "exact" if args.task == "MAP" else graph.choose(args.engine, memory_limit=memory)
+    options = {"memory_limit": memory} if engine == "exact" else {}
+    known: dict[str, Any] = {"engine": engine, "width": None, "memory": None, "exact": True, "status": str(Status.EXACT)}
+    if engine == "exact":
+        found = graph.tree(memory).elimination
+        known |= {"width": found.width, "memory": found.memory}
+    if args.task == "MAP":
+        states, value = graph.argmax(potentials, **options)
+        known |= {"states": states.tolist(), "score": float(value[0])}
+    if args.json or args.task == "MAR" or engine != "exact":
+        try:
+            result = graph.infer(potentials, engine, **options)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("partita.inference"):
+                raise
+            why = "exact sums are too large for --engine auto, and " if args.engine == "auto" else ""
+            raise ValueError(f"{why}this version of partita has no engine {engine}") from error
+        known |= {"log_z": float(result.log_z[0]), "exact": result.exact, "status": str(result.status)}
+        known["lower"], known["upper"] = (None if b is None else float(b[0]) for b in (result.lower, result.upper))
+        known["marginals"] = [p.tolist() for p in graph.variable_marginals(result.marginals)]
+    elif args.task == "PR":
+        known["log_z"] = float(graph.log_partition(potentials, engine, **options)[0])
+    return known
+
+
+def _answer_text(
+    args: argparse.Namespace,
+    known: dict[str, Any],
+    network: DiscreteNetwork | None,
+    evidence: dict[int, int],
+    seconds: dict[str, float],
+) -> str:
+    from .io.uai import format_marginals, format_partition, format_states
+
+    if not args.json:
+        if args.task == "PR":
+            return format_partition(known["log_z"])
+        return format_marginals(known["marginals"]) if args.task == "MAR" else format_states(known["states"])
+    import json
+    import math
+
+    about: dict[str, Any] = {"model": args.model, "task": args.task, "evidence": {str(v): s for v, s in evidence.items()}}
+    if network is not None:
+        about |= {"variables": network.variables, "state_names": network.states}
+    about |= known | {"log10_z": known["log_z"] / math.log(10.0), "seconds": seconds}
+    for bound in ("log_z", "log10_z", "lower", "upper"):  # JSON has no infinity
+        about[bound] = about[bound] if about[bound] is not None and math.isfinite(about[bound]) else None
+    return json.dumps(about, allow_nan=False) + "\n"

@@ -1,7 +1,61 @@
-"""Files in and out."""
+"""Files in and out. Readers of graphical models are imported when first used: they need the structures."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from .atomic import replacing
 from .columns import iter_columns, read_columns, read_conllu
 from .model_file import read_model, write_model
 
-__all__ = ["iter_columns", "read_columns", "read_conllu", "read_model", "replacing", "write_model"]
+if TYPE_CHECKING:
+    from .bif import DiscreteNetwork, read_bif, write_bif
+    from .uai import (
+        read_evidence,
+        read_marginals,
+        read_partition,
+        read_states,
+        read_uai,
+        write_evidence,
+        write_marginals,
+        write_partition,
+        write_states,
+        write_uai,
+    )
+
+_HOME = dict.fromkeys(("DiscreteNetwork", "read_bif", "write_bif"), "bif") | {
+    f"{verb}_{noun}": "uai" for verb in ("read", "write") for noun in ("evidence", "marginals", "partition", "states", "uai")
+}
+
+__all__ = [
+    "DiscreteNetwork",
+    "iter_columns",
+    "read_bif",
+    "read_columns",
+    "read_conllu",
+    "read_evidence",
+    "read_marginals",
+    "read_model",
+    "read_partition",
+    "read_states",
+    "read_uai",
+    "replacing",
+    "write_bif",
+    "write_evidence",
+    "write_marginals",
+    "write_model",
+    "write_partition",
+    "write_states",
+    "write_uai",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

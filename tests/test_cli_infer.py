@@ -1,0 +1,219 @@
+"""`partita infer`: answers in the format of the UAI competitions."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from partita import cli, io
+from partita.cli import main
+from partita.structures import FactorGraph, factor_graph
+
+BIF = """network n { }
+variable rain { type discrete [ 2 ] { yes, no }; }
+variable grass { type discrete [ 3 ] { dry, damp, wet }; }
+probability ( rain ) { table 0.2, 0.8; }
+probability ( grass | rain ) {
+  (yes) 0.1, 0.3, 0.6;
+  (no) 0.7, 0.2, 0.1;
+}
+"""
+
+
+def run(capsysbinary, *argv):
+    capsysbinary.readouterr()
+    status = main(["infer", *map(str, argv)])
+    out, err = capsysbinary.readouterr()
+    return status, out.decode(), err.decode()
+
+
+def fails(capsysbinary, *argv):
+    """The one line that a failing command says."""
+    status, out, err = run(capsysbinary, *argv)
+    assert (status, out) == (2, "")
+    assert err.startswith("partita: error: ")
+    assert err.count("\n") == 1
+    return err.removeprefix("partita: error: ").rstrip()
+
+
+@pytest.fixture
+def model(tmp_path, rng):
+    """A model of four variables and its files; the last variable is in no factor."""
+    graph = FactorGraph([2, 3, 2, 2], [(0, 1), (1, 2), (2, 0)])
+    potentials = rng.standard_normal(graph.size)
+    io.write_uai(tmp_path / "m.uai", graph, potentials)
+    (tmp_path / "m.evid").write_text("1 1 2\n")
+    (tmp_path / "n.bif").write_text(BIF)
+    (tmp_path / "n.bif.gz").write_bytes(gzip.compress(BIF.encode()))
+    return tmp_path
+
+
+def joint(model):
+    """Probabilities of all configurations, not normalised."""
+    graph, potentials = io.read_uai(model / "m.uai")
+    states = np.array(list(np.ndindex(*graph.cardinalities)))
+    return states, np.exp(graph.score(potentials, states))
+
+
+def test_partition_function(model, capsysbinary):
+    _, p = joint(model)
+    status, out, err = run(capsysbinary, model / "m.uai")
+    kind, value = out.splitlines()
+    assert (status, kind) == (0, "PR")
+    assert float(value) == pytest.approx(np.log10(p.sum()), rel=1e-12)
+    assert value == repr(float(value))
+    assert err.startswith("engine exact, width 2, ")
+    assert err.endswith(" seconds; exact: the answer was computed in closed form\n")
+    assert run(capsysbinary, model / "m.uai", "--quiet", "--engine", "exact") == (0, out, "")
+
+
+def test_marginals_of_all_variables(model, capsysbinary):
+    states, p = joint(model)
+    p[states[:, 1] != 2] = 0.0
+    for options in (["--evid", model / "m.evid"], ["--observe", "1=2"], ["--evid", model / "m.evid", "--observe", "1=2"]):
+        status, out, err = run(capsysbinary, model / "m.uai", "--task", "MAR", "-q", *options, "-o", model / "m.MAR")
+        assert (status, out, err) == (0, "", "")
+        found = io.read_marginals(model / "m.MAR")
+        assert found[1].tolist() == [0.0, 0.0, 1.0]
+        for v, q in enumerate(found):
+            np.testing.assert_allclose(q, np.bincount(states[:, v], weights=p) / p.sum(), atol=1e-12)
+
+
+def test_best_configuration(model, capsysbinary):
+    states, p = joint(model)
+    for options, allowed in (([], p), (["--evid", model / "m.evid"], np.where(states[:, 1] == 2, p, 0.0))):
+        status, out, _ = run(capsysbinary, model / "m.uai", "--task", "MAP", *options)
+        kind, line = out.splitlines()
+        n, *best = map(int, line.split())
+        assert (status, kind, n) == (0, "MAP", 4)
+        assert p[np.all(states == best, axis=1)][0] == pytest.approx(allowed.max(), rel=1e-12)
+        if options:
+            assert best[1] == 2
+
+
+def test_everything_as_json(model, capsysbinary):
+    states, p = joint(model)
+    status, out, _ = run(capsysbinary, model / "m.uai", "--json", "--evid", model / "m.evid", "--task", "MAP")
+    found = json.loads(out)
+    total = p[states[:, 1] == 2].sum()
+    assert status == 0
+    assert found["log_z"] == found["lower"] == found["upper"] == pytest.approx(np.log(total), rel=1e-12)
+    assert found["log10_z"] == pytest.approx(np.log10(total), rel=1e-12)
+    assert (found["exact"], found["engine"], found["width"]) == (True, "exact", 1)
+    assert found["status"].startswith("exact: ")
+    assert found["memory"] > 0.0
+    assert set(found["seconds"]) == {"starting", "reading", "inference"}
+    assert found["evidence"] == {"1": 2}
+    assert found["marginals"][1] == [0.0, 0.0, 1.0]
+    assert found["states"][1] == 2
+    assert found["score"] == pytest.approx(np.log(p[states[:, 1] == 2].max()), rel=1e-12)
+    assert "states" not in json.loads(run(capsysbinary, model / "m.uai", "--json")[1])
+
+
+@pytest.mark.parametrize("observed", [["grass=wet"], ["1=2"], ["grass=2"], ["grass=wet, 1=2"], ["1=wet", "grass=2"]])
+def test_networks_by_name(observed, model, capsysbinary):
+    options = [part for text in observed for part in ("--observe", text)]
+    status, out, _ = run(capsysbinary, model / "n.bif.gz", *options)
+    assert status == 0
+    assert float(out.split()[1]) == pytest.approx(np.log10(0.2), rel=1e-12)
+    found = json.loads(run(capsysbinary, model / "n.bif", *options, "--json")[1])
+    assert found["variables"] == ["rain", "grass"]
+    assert found["state_names"] == [["yes", "no"], ["dry", "damp", "wet"]]
+    assert found["marginals"][0] == pytest.approx([0.6, 0.4], rel=1e-12)
+
+
+def test_mistakes_are_one_line(model, capsysbinary):
+    uai, bif = model / "m.uai", model / "n.bif"
+    (model / "bad.uai").write_text("MARKOV\n1\n2\n1\n1 0\n2\n1.0 x\n")
+    (model / "bad.evid").write_text("1 1 3\n")
+    zero = FactorGraph([2], [(0,)])
+    io.write_uai(model / "zero.uai", zero, np.full(2, -np.inf))
+    for arguments, message in (
+        ([model / "none.uai"], f"{model / 'none.uai'}: No such file or directory"),
+        ([model / "bad.uai"], f"{model / 'bad.uai'}, line 7: the entries of factor 0 must be finite"),
+        ([bif.rename(model / "x.uai")], f"{model / 'x.uai'}, line 1: a model must begin with MARKOV or BAYES"),
+        ([uai, "--evid", model / "bad.evid"], f"{model / 'bad.evid'}, line 1: the state of variable 1 must be from 0 to 2"),
+        ([uai, "--observe", "1"], "--observe 1: it must be variable=state, got '1'"),
+        ([uai, "--observe", "4=0"], "--observe 4=0: a variable must be a number below 4, got '4'"),
+        ([uai, "--observe", "1=x"], "--observe 1=x: the state of variable 1 must be a number below 3, got 'x'"),
+        ([uai, "--observe", "1=0,1=1"], "--observe 1=0,1=1: variable 1 is observed in two states"),
+        ([model / "n.bif.gz", "--observe", "sun=yes"], "--observe sun=yes: the network has no variable 'sun'"),
+        ([uai, "--memory-limit", "much"], "--memory-limit much: it must be a positive number of bytes"),
+        ([uai, "--memory-limit", "0"], "--memory-limit 0: it must be a positive number of bytes"),
+        ([uai, "--engine", "trw", "--task", "MAP"], "--task MAP is exact: it cannot be had by --engine trw"),
+        ([uai, "--engine", "exact", "--memory-limit", "8"], "exact sums need a table of at least"),
+        ([uai, "-o", model / "no" / "folder"], f"{model / 'no' / 'folder'} cannot be written"),
+        ([model / "zero.uai"], "potentials forbid every configuration"),
+    ):
+        assert fails(capsysbinary, *arguments).startswith(message)
+    (model / "old").write_text("old")
+    fails(capsysbinary, model / "bad.uai", "-o", model / "old")
+    assert (model / "old").read_text() == "old"
+
+
+@pytest.fixture
+def no_engines(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError("No module", name=f"partita.inference.{name}")
+
+    monkeypatch.setattr(factor_graph, "find_engine", missing)
+
+
+@pytest.mark.usefixtures("no_engines")
+def test_an_engine_that_is_not_there(model, capsysbinary):
+    assert fails(capsysbinary, model / "m.uai", "--engine", "bp") == "this version of partita has no engine bp"
+    message = "exact sums are too large for --engine auto, and this version of partita has no engine trw"
+    assert fails(capsysbinary, model / "m.uai", "--memory-limit", "8") == message
+
+
+@pytest.mark.usefixtures("no_engines")
+def test_exact_may_take_longer_than_auto_would(tmp_path, capsysbinary, monkeypatch):
+    """Auto leaves large tables alone, even where memory would do; who asks for exact sums gets them."""
+    graph = FactorGraph.grid(6, 6)
+    io.write_uai(tmp_path / "grid.uai", graph, np.zeros(graph.size))
+    monkeypatch.setattr(factor_graph, "LARGEST_TABLE", 2.0**4)
+    assert "too large for --engine auto" in fails(capsysbinary, tmp_path / "grid.uai")
+    assert run(capsysbinary, tmp_path / "grid.uai", "--task", "MAP")[0] == 0
+    status, out, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "exact")
+    assert status == 0
+    assert float(out.split()[1]) == pytest.approx(36 * np.log10(2.0), rel=1e-12)
+    assert err.startswith("engine exact, width ")
+
+
+def test_the_engines_are_those_of_factor_graphs():
+    assert sorted(cli.ENGINES) == sorted(factor_graph.ENGINES)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("500", 500.0), ("4G", 4e9), ("1.5M", 1.5e6), ("2kb", 2e3), ("12e9", 12e9), ("1 ", 1.0), ("3GiB", 3.0 * 2**30)],
+)
+def test_sizes(text, count):
+    assert cli._bytes(text) == count
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom partita.cli import main\n"
+        "try:\n    main(['infer', '--help'])\nexcept SystemExit:\n    pass\n"
+        "assert not {'numpy', 'numba', 'scipy', 'sklearn'} & set(sys.modules)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"--memory-limit" in done.stdout
+
+
+@pytest.mark.data
+def test_a_pedigree(data_dir, capsysbinary):
+    model = data_dir / "uai2014_pr" / "Pedigree_11.uai"
+    status, out, err = run(capsysbinary, model, "--evid", f"{model}.evid")
+    assert status == 0
+    assert float(out.split()[1]) == pytest.approx(-17.21549406998956, rel=1e-12)
+    assert err.startswith("engine exact, width ")
