@@ -622,8 +622,6 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
     """What is asked for, and how it was found."""
     from .core.results import Status
 
-    if args.engine == "exact" or args.task == "MAP":
-        graph.cost(memory / 8.0)  # who asks for it may wait for tables that auto leaves alone
     engine = "exact" if args.task == "MAP" else graph.choose(args.engine, memory_limit=memory)
     options = {"memory_limit": memory} if engine == "exact" else {}
     known: dict[str, Any] = {"engine": engine, "width": None, "memory": None, "exact": True, "status": str(Status.EXACT)}

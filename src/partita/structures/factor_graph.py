@@ -21,8 +21,8 @@ from .elimination import Elimination, eliminate, neighbours
 from .junction_tree import JunctionTree
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
-#: Entries of the largest table, and bytes of all messages, up to which sums are exact unless said otherwise.
-LARGEST_TABLE, MEMORY = 2.0**26, 4e9
+#: Bytes that exact sums may take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
+MEMORY, AUTO_ENTRIES = 4e9, 1e9
 
 
 class FactorGraph:
@@ -185,7 +185,7 @@ class FactorGraph:
             where = f" of example {i}" if log_z.size > 1 else ""
             raise ValueError(f"potentials forbid every configuration{where}: the partition function is zero")
 
-    def cost(self, limit: float = LARGEST_TABLE) -> Elimination | float:
+    def cost(self, limit: float = MEMORY / 8.0) -> Elimination | float:
         """The junction tree that exact sums need, with its `width` and sizes, before any work; if a table would have more
         than `limit` entries, how many it would have at least."""
         found = eliminate(self._neighbours, self.cardinalities, limit)
@@ -208,7 +208,7 @@ class FactorGraph:
 
     def tree(self, memory_limit: float = MEMORY) -> JunctionTree:
         """The junction tree, compiled; a TooLargeError names its width if it does not fit."""
-        found = self._elimination or self.cost(min(LARGEST_TABLE, memory_limit / 8.0))
+        found = self._elimination or self.cost(memory_limit / 8.0)
         if not isinstance(found, Elimination):
             raise TooLargeError(
                 f"exact sums need a table of {found:.3g} entries or more, by the orders tried; the limit is "
@@ -301,14 +301,13 @@ class FactorGraph:
         return Result(out, marginals[0] if single else marginals, lower=out, upper=out, engine="exact")
 
     def choose(self, engine: str = "auto", memory_limit: float = MEMORY, **options: Any) -> str:
-        """The engine that a name stands for: ``"auto"`` is exact within the limit, else tree-reweighted."""
+        """The engine that a name stands for: ``"auto"`` is exact within the limit and half a minute, else tree-reweighted."""
         if check_choice("engine", engine, ENGINES) != "auto":
             return engine
         try:
-            self.tree(memory_limit)
+            return "exact" if self.tree(memory_limit).elimination.total <= AUTO_ENTRIES else "trw"
         except TooLargeError:
             return "trw"
-        return "exact"
 
     def _run(self, rows: Callable[[int, int], None], tree: JunctionTree, count: int) -> None:
         """Call `rows` on ranges of the sets of potentials; a single one is cut into examples instead."""
