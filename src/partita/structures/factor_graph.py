@@ -21,7 +21,7 @@ from .elimination import Elimination, eliminate, neighbours
 from .junction_tree import JunctionTree
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
-#: Bytes that exact sums may take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
+#: Bytes that exact sums take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
 MEMORY, AUTO_ENTRIES = 4e9, 1e9
 
 
@@ -301,7 +301,7 @@ class FactorGraph:
         return Result(out, marginals[0] if single else marginals, lower=out, upper=out, engine="exact")
 
     def choose(self, engine: str = "auto", memory_limit: float = MEMORY, **options: Any) -> str:
-        """The engine that a name stands for: ``"auto"`` is exact within the limit and half a minute, else tree-reweighted."""
+        """The engine that a name stands for: ``"auto"`` is exact if that is cheap enough, else tree-reweighted."""
         if check_choice("engine", engine, ENGINES) != "auto":
             return engine
         try:
