@@ -1,0 +1,354 @@
+"""Messages between variables and tables: belief propagation, tree-reweighted bounds, max-product."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray, Result, Status
+from ..core.validation import check_choice, check_count, check_real
+from ..kernels import belief_propagation as kernels
+from ..kernels import binary_messages as binary
+from ..structures.factor_graph import FactorGraph
+from .counting_numbers import N_TREES, _concave, factor_numbers, tree_probabilities
+from .layout import Layout, layout
+
+SCHEDULES = ("sequential", "parallel", "residual")
+
+
+def bethe(
+    graph: FactorGraph,
+    potentials: FloatArray,
+    *,
+    rho: ArrayLike | None = None,
+    damping: float = 0.0,
+    max_iter: int = 1000,
+    tol: float = 1e-9,
+    schedule: str = "sequential",
+    messages: FloatArray | None = None,
+) -> Result:
+    """Belief propagation: exact without cycles, else the Bethe approximation of log Z and marginals.
+
+    Parameters
+    ----------
+    graph, potentials
+        A factor graph and a matrix of potentials, one set per row.
+    rho : number or array, optional
+        Counting numbers of factors. Default: all are one, and factors are first added to others that have all of their
+        variables (which changes nothing on trees and makes the approximation better elsewhere).
+        Numbers that do not make the entropy provably concave (`is_concave`) are answered with a warning.
+    damping : float
+        Share of the old message that is kept, below one. Raise it if messages go round in circles.
+    max_iter, tol
+        Sweeps, and the change of messages (in logarithms) below which they end.
+    schedule : {"sequential", "parallel", "residual"}
+        One table after another, at once, or the largest change first.
+    messages : array, optional
+        Where to begin: `Result.messages` of a call on the same graph with the same kind of `rho`.
+
+    Notes
+    -----
+    With n_i = theta_i + sum_b rho_b m_b - m_a, messages are m_a(x_i) = log sum exp(theta_a / rho_a + sum_{j != i} n_j).
+    ``log_z`` is sum_i c_i + sum_a rho_a (c_a - sum_{i in a} c_i) with c the logarithms of the sums of beliefs, which equals
+    <theta, b> + H_rho(b) where messages have converged.
+    """
+    inner = layout(graph, merge=rho is None)
+    if rho is None:
+        numbers = np.ones(len(inner.scopes))
+    else:
+        numbers = factor_numbers(graph, inner, rho)
+        if not (numbers == 1.0).all() and not _concave(inner, numbers):
+            warnings.warn(
+                "the entropy with these counting numbers rho is not provably concave: there may be several answers, and "
+                "messages need not converge; lower rho, or use tree_reweighted",
+                stacklevel=2,
+            )
+    run = _Run(graph, inner, potentials, numbers, damping, max_iter, tol, schedule, messages)
+    value, _, marginals, _ = run.conclude()
+    exact = inner.acyclic and run.status.ok and bool((numbers == 1.0).all())
+    bounds = {"lower": value, "upper": value} if exact else {}
+    return Result(value, marginals, run.status, exact, n_iter=run.n_iter, engine="bp", messages=run.messages, **bounds)
+
+
+def tree_reweighted(
+    graph: FactorGraph,
+    potentials: FloatArray,
+    *,
+    damping: float = 0.0,
+    max_iter: int = 1000,
+    tol: float = 1e-9,
+    schedule: str = "sequential",
+    messages: FloatArray | None = None,
+    n_trees: int = N_TREES,
+    random_state: Any = 0,
+    lower: bool = True,
+) -> Result:
+    """Tree-reweighted belief propagation: a concave problem whose value is above log Z, with a certificate.
+
+    Parameters
+    ----------
+    n_trees, random_state
+        Random trees from which counting numbers are counted, where they are not computed: see `tree_probabilities`.
+    lower : bool
+        Whether to look for a lower bound too, by mean field that begins at the beliefs.
+    others
+        As of `bethe`.
+
+    Notes
+    -----
+    ``upper`` holds whether or not messages have converged. For any messages, with beliefs b_i and b_a that sum to one,
+
+    - exp theta(x) = e^C prod_i b_i prod_a (b_a / prod_{i in a} b_i)^rho_a, where C is ``log_z`` (insert the definitions);
+    - rho is a mean over acyclic sets T of tables, so the product is a geometric mean of f_T = prod_i b_i prod_{a in T} (...),
+      and by Hoelder's inequality its sum over x is at most the geometric mean of the sums of f_T;
+    - a leaf a of T hangs on the rest by one variable i: summed over its others it leaves sum b_a / b_i(x_i) <= r_a, the
+      largest such ratio over i in a and x_i; leaf after leaf the sum of f_T is at most prod_{a in T} r_a (all r_a >= 1);
+    - hence log Z <= C + sum_a rho_a log r_a. At a fixed point r_a = 1.
+
+    This needs no pairs: tables of any size are treated alike.
+    """
+    inner = layout(graph, merge=True)
+    key = f"trees {n_trees} {random_state}"
+    if key not in inner.cache:
+        found = tree_probabilities(inner, check_count("n_trees", n_trees, minimum=1), random_state)
+        if not isinstance(random_state, int):
+            key = "trees"
+        inner.cache[key] = found
+    run = _Run(graph, inner, potentials, inner.cache[key], damping, max_iter, tol, schedule, messages)
+    value, slack, marginals, states = run.conclude()
+    result = Result(
+        value, marginals, run.status, False, upper=value + slack, n_iter=run.n_iter, engine="trw", messages=run.messages
+    )
+    if inner.acyclic and run.status.ok:
+        return replace(result, exact=True, lower=value, upper=value)
+    if lower:
+        from .mean_field import ascend
+
+        bound = ascend(graph, inner, run.states, run.tables, run.constant, states, max_iter=100, tol=1e-4).value
+        result = replace(result, lower=np.minimum(bound, value + slack))
+    return result
+
+
+def max_product(
+    graph: FactorGraph,
+    potentials: Any,
+    *,
+    damping: float = 0.0,
+    max_iter: int = 200,
+    tol: float = 1e-9,
+    schedule: str = "sequential",
+) -> tuple[IntArray, FloatArray]:
+    """A good configuration and its score, of each example: the best one without cycles.
+
+    Messages are decoded one variable after another, then single variables are changed while that helps. A score of -inf
+    says that what was found is forbidden.
+    """
+    single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+    flat = graph.potentials(potentials)
+    inner = layout(graph, merge=True)
+    run = _Run(graph, inner, flat, np.ones(len(inner.scopes)), damping, max_iter, tol, schedule, None, best=True)
+    y = run.decode()
+    value = np.concatenate([graph.score(flat[row], y[row]) for row in range(len(flat))])
+    return (y[0] if single else y), value
+
+
+class _Run:
+    """Messages of all rows, passed until they settle."""
+
+    def __init__(
+        self,
+        graph: FactorGraph,
+        inner: Layout,
+        potentials: FloatArray,
+        rho: FloatArray,
+        damping: float,
+        max_iter: int,
+        tol: float,
+        schedule: str,
+        messages: FloatArray | None,
+        best: bool = False,
+    ) -> None:
+        self.damping = check_real("damping", damping, minimum=0.0)
+        if self.damping >= 1.0:
+            raise ValueError(f"damping must be below 1, got {damping!r}")
+        self.max_iter, self.tol = check_count("max_iter", max_iter), check_real("tol", tol, minimum=0.0)
+        self.schedule = check_choice("schedule", schedule, SCHEDULES)
+        self.graph, self.inner, self.rho, self.best = graph, inner, rho, best
+        self.constant = inner.constant(potentials)
+        self.states, self.tables = inner.scores(potentials)
+        possible = inner.prune(self.states, self.tables) and bool((self.constant > -np.inf).all())
+        if not possible:
+            raise ValueError("potentials forbid every configuration: the partition function is zero")
+        rows = len(potentials)
+        if messages is None:
+            self.messages = np.zeros((rows, inner.n_messages))
+        else:
+            self.messages = np.array(messages, dtype=np.float64)
+            if self.messages.shape != (rows, inner.n_messages) or not np.isfinite(self.messages).all():
+                raise ValueError(
+                    f"messages must be finite and of shape ({rows}, {inner.n_messages}), as a result on the same graph has "
+                    f"them; got {self.messages.shape}"
+                )
+        self.totals = np.empty_like(self.states)
+        self.fast = inner.binary and not best and schedule != "residual" and bool(np.isfinite(self.tables).all())
+        self.fast = self.fast and bool(np.isfinite(self.states).all())
+        done = np.zeros(rows, np.int64)
+        settled = np.zeros(rows, bool)
+
+        def work(first: int, last: int) -> None:
+            for row in range(first, last):
+                done[row], settled[row] = self._pass_fast(row) if self.fast else self._pass(row)
+
+        if len(inner.scopes) == 0:
+            settled[:] = True
+        else:
+            graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.n_messages * rows) if rows > 1 else [(0, 1)])
+        for row in range(rows):
+            self._set_totals(row)
+        self.n_iter = int(done.max(initial=0))
+        self.status = Status.CONVERGED if settled.all() else Status.MAX_ITER
+
+    def _set_totals(self, row: int) -> None:
+        kernels.set_totals(
+            self.inner.arrays,
+            self.inner.incident,
+            self.inner.edge_factor,
+            self.rho,
+            self.states[row],
+            self.messages[row],
+            0,
+            self.inner.n_variables,
+            self.totals[row],
+        )
+
+    def _scratch(self) -> tuple[FloatArray, ...]:
+        inner = self.inner
+        return np.empty(inner.largest), np.empty(inner.largest), np.empty(inner.widest), np.empty(inner.widest)
+
+    def _pass(self, row: int) -> tuple[int, bool]:
+        inner, scratch = self.inner, self._scratch()
+        totals, tables, m = self.totals[row], self.tables[row], self.messages[row]
+        shared = (inner.arrays, tables, self.rho)
+        if self.schedule == "residual":
+            count = len(inner.scopes)
+            key, heap, place = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+            self._set_totals(row)
+            kernels.residual_start(*shared, self.best, totals, m, key, heap, place, *scratch)
+        ranges = Workers.ranges(len(inner.scopes), 40.0 * inner.size)
+        out = np.empty_like(m)
+        for sweep in range(self.max_iter):
+            self._set_totals(row)
+            if self.schedule == "sequential":
+                backward = sweep % 2 == 0
+                change = kernels.sweep_sequential(
+                    *shared, inner.order, backward, self.damping, self.best, totals, m, *scratch
+                )
+            elif self.schedule == "parallel":
+
+                def part(lo: int, hi: int) -> float:
+                    return float(
+                        kernels.sweep_parallel(
+                            *shared, self.damping, self.best, totals, m, lo, hi, out, *self._scratch()  # noqa: B023
+                        )
+                    )
+
+                change = max(self.graph.workers.run(part, ranges) if len(self.tables) == 1 else [part(0, len(inner.scopes))])
+                m[:] = out
+            else:
+                change = kernels.sweep_residual(
+                    inner.arrays,
+                    inner.incident,
+                    inner.edge_factor,
+                    tables,
+                    self.rho,
+                    self.damping,
+                    self.best,
+                    self.tol,
+                    totals,
+                    m,
+                    key,
+                    heap,
+                    place,
+                    *scratch,
+                )
+            if change <= self.tol:
+                return sweep + 1, True
+        return self.max_iter, False
+
+    def _pass_fast(self, row: int) -> tuple[int, bool]:
+        inner, rho = self.inner, self.rho
+        pairs = inner.arrays[3]
+        table = self.tables[row].reshape(-1, 4) / rho[:, None]
+        b, c = table[:, 2] - table[:, 0], table[:, 1] - table[:, 0]
+        d = (table[:, 3] - table[:, 2]) - c
+        scores = np.zeros(inner.n_variables)
+        scores[pairs] = self.states[row][inner.var_offsets[pairs] + 1] - self.states[row][inner.var_offsets[pairs]]
+        full = self.messages[row].reshape(-1, 2)
+        m = np.ascontiguousarray(full[:, 1] - full[:, 0])
+        odds, out = np.empty(inner.n_variables), np.empty_like(m)
+        alone = len(self.tables) == 1
+        ranges = Workers.ranges(len(rho), 100.0 * len(rho)) if alone else [(0, len(rho))]
+        nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
+        workers = self.graph.workers
+        settled, sweep = False, 0
+        while sweep < self.max_iter and not settled:
+
+            def sums(lo: int, hi: int) -> None:
+                binary.set_odds(inner.incident, inner.edge_factor, rho, scores, m, lo, hi, odds)  # noqa: B023
+
+            def part(lo: int, hi: int) -> float:
+                return float(binary.sweep_parallel(pairs, b, c, d, self.damping, odds, m, lo, hi, out))  # noqa: B023
+
+            workers.run(sums, nodes)
+            if self.schedule == "sequential":
+                change = binary.sweep_sequential(pairs, b, c, d, rho, inner.order, sweep % 2 == 0, self.damping, odds, m)
+            else:
+                change = max(workers.run(part, ranges))
+                m, out = out, m
+            sweep += 1
+            settled = change <= self.tol
+        full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
+        return sweep, settled
+
+    def conclude(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The value, how far log Z may be above it (by example), marginals, and beliefs about states."""
+        inner = self.inner
+        value, slack = self.constant.copy(), np.zeros_like(self.constant)
+        states, tables = np.empty_like(self.states), np.empty_like(self.tables)
+
+        def work(first: int, last: int) -> None:
+            scratch = self._scratch()
+            for row in range(first, last):
+                kernels.conclude(
+                    inner.arrays,
+                    self.tables[row],
+                    self.rho,
+                    inner.examples,
+                    inner.fac_examples,
+                    self.totals[row],
+                    self.messages[row],
+                    value[row],
+                    slack[row],
+                    states[row],
+                    tables[row],
+                    *scratch,
+                )
+
+        self.graph.workers.run(work, Workers.ranges(len(value), 40.0 * inner.size * len(value)))
+        return value.ravel(), slack.ravel(), inner.marginals(states, tables), states
+
+    def decode(self) -> IntArray:
+        inner = self.inner
+        y = np.empty((len(self.states), inner.n_variables), np.int64)
+        shape = (inner.arrays, inner.incident, inner.edge_factor)
+        for row in range(len(y)):
+            scratch = np.empty(inner.largest)
+            inputs = (self.tables[row], self.states[row])
+            kernels.decode(*shape, *inputs, self.totals[row], self.messages[row], inner.var_order, y[row], scratch)
+            kernels.ascend(*shape, *inputs, y[row])
+        return y
