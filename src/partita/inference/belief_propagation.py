@@ -26,7 +26,7 @@ def bethe(
     potentials: FloatArray,
     *,
     rho: ArrayLike | None = None,
-    damping: float = 0.0,
+    damping: float | None = None,
     max_iter: int = 1000,
     tol: float = 1e-9,
     schedule: str = "sequential",
@@ -42,8 +42,8 @@ def bethe(
         Counting numbers of factors. Default: all are one, and factors are first added to others that have all of their
         variables (which changes nothing on trees and makes the approximation better elsewhere).
         Numbers that do not make the entropy provably concave (`is_concave`) are answered with a warning.
-    damping : float
-        Share of the old message that is kept, below one. Raise it if messages go round in circles.
+    damping : float or None
+        Share of the old message that is kept, below one. None begins without and raises it when changes do not shrink.
     max_iter, tol
         Sweeps, and the change of messages (in logarithms) below which they end.
     schedule : {"sequential", "parallel", "residual"}
@@ -79,7 +79,7 @@ def tree_reweighted(
     graph: FactorGraph,
     potentials: FloatArray,
     *,
-    damping: float = 0.0,
+    damping: float | None = None,
     max_iter: int = 1000,
     tol: float = 1e-9,
     schedule: str = "sequential",
@@ -104,8 +104,8 @@ def tree_reweighted(
     ``upper`` holds whether or not messages have converged. For any messages, with beliefs b_i and b_a that sum to one,
 
     - exp theta(x) = e^C prod_i b_i prod_a (b_a / prod_{i in a} b_i)^rho_a, where C is ``log_z`` (insert the definitions);
-    - rho is a mean over acyclic sets T of tables, so the product is a geometric mean of f_T = prod_i b_i prod_{a in T} (...),
-      and by Hoelder's inequality its sum over x is at most the geometric mean of the sums of f_T;
+    - rho is a mean over acyclic sets T of tables, so the product is a geometric mean of f_T = prod_i b_i
+      prod_{a in T} (b_a / prod b_i), and by Hoelder's inequality its sum over x is at most that mean of the sums of f_T;
     - a leaf a of T hangs on the rest by one variable i: summed over its others it leaves sum b_a / b_i(x_i) <= r_a, the
       largest such ratio over i in a and x_i; leaf after leaf the sum of f_T is at most prod_{a in T} r_a (all r_a >= 1);
     - hence log Z <= C + sum_a rho_a log r_a. At a fixed point r_a = 1.
@@ -138,7 +138,7 @@ def max_product(
     graph: FactorGraph,
     potentials: Any,
     *,
-    damping: float = 0.0,
+    damping: float | None = None,
     max_iter: int = 200,
     tol: float = 1e-9,
     schedule: str = "sequential",
@@ -157,6 +157,22 @@ def max_product(
     return (y[0] if single else y), value
 
 
+class _Brake:
+    """Damping that rises, to a half and then to three quarters, when changes have not shrunk for a while."""
+
+    def __init__(self, damping: float | None) -> None:
+        self.damping = 0.0 if damping is None else damping
+        self.steps = [0.5, 0.75] if damping is None else []
+        self.seen: list[float] = []
+
+    def see(self, change: float) -> None:
+        self.seen.append(change)
+        if self.steps and len(self.seen) == 40:
+            if min(self.seen[20:]) > 0.9 * min(self.seen[:20]):
+                self.damping = self.steps.pop(0)
+            self.seen = self.seen[20:]
+
+
 class _Run:
     """Messages of all rows, passed until they settle."""
 
@@ -166,16 +182,16 @@ class _Run:
         inner: Layout,
         potentials: FloatArray,
         rho: FloatArray,
-        damping: float,
+        damping: float | None,
         max_iter: int,
         tol: float,
         schedule: str,
         messages: FloatArray | None,
         best: bool = False,
     ) -> None:
-        self.damping = check_real("damping", damping, minimum=0.0)
-        if self.damping >= 1.0:
-            raise ValueError(f"damping must be below 1, got {damping!r}")
+        self.damping = None if damping is None else check_real("damping", damping, minimum=0.0)
+        if self.damping is not None and self.damping >= 1.0:
+            raise ValueError(f"damping must be None or below 1, got {damping!r}")
         self.max_iter, self.tol = check_count("max_iter", max_iter), check_real("tol", tol, minimum=0.0)
         self.schedule = check_choice("schedule", schedule, SCHEDULES)
         self.graph, self.inner, self.rho, self.best = graph, inner, rho, best
@@ -241,19 +257,27 @@ class _Run:
             kernels.residual_start(*shared, self.best, totals, m, key, heap, place, *scratch)
         ranges = Workers.ranges(len(inner.scopes), 40.0 * inner.size)
         out = np.empty_like(m)
+        brake = _Brake(self.damping)
         for sweep in range(self.max_iter):
+            damping = brake.damping
             self._set_totals(row)
             if self.schedule == "sequential":
                 backward = sweep % 2 == 0
-                change = kernels.sweep_sequential(
-                    *shared, inner.order, backward, self.damping, self.best, totals, m, *scratch
-                )
+                change = kernels.sweep_sequential(*shared, inner.order, backward, damping, self.best, totals, m, *scratch)
             elif self.schedule == "parallel":
 
                 def part(lo: int, hi: int) -> float:
                     return float(
                         kernels.sweep_parallel(
-                            *shared, self.damping, self.best, totals, m, lo, hi, out, *self._scratch()  # noqa: B023
+                            *shared,
+                            damping,  # noqa: B023
+                            self.best,
+                            totals,
+                            m,
+                            lo,
+                            hi,
+                            out,
+                            *self._scratch(),
                         )
                     )
 
@@ -266,7 +290,7 @@ class _Run:
                     inner.edge_factor,
                     tables,
                     self.rho,
-                    self.damping,
+                    damping,
                     self.best,
                     self.tol,
                     totals,
@@ -278,6 +302,7 @@ class _Run:
                 )
             if change <= self.tol:
                 return sweep + 1, True
+            brake.see(change)
         return self.max_iter, False
 
     def _pass_fast(self, row: int) -> tuple[int, bool]:
@@ -296,22 +321,25 @@ class _Run:
         nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
         workers = self.graph.workers
         settled, sweep = False, 0
+        brake = _Brake(self.damping)
         while sweep < self.max_iter and not settled:
+            damping = brake.damping
 
             def sums(lo: int, hi: int) -> None:
                 binary.set_odds(inner.incident, inner.edge_factor, rho, scores, m, lo, hi, odds)  # noqa: B023
 
             def part(lo: int, hi: int) -> float:
-                return float(binary.sweep_parallel(pairs, b, c, d, self.damping, odds, m, lo, hi, out))  # noqa: B023
+                return float(binary.sweep_parallel(pairs, b, c, d, damping, odds, m, lo, hi, out))  # noqa: B023
 
             workers.run(sums, nodes)
             if self.schedule == "sequential":
-                change = binary.sweep_sequential(pairs, b, c, d, rho, inner.order, sweep % 2 == 0, self.damping, odds, m)
+                change = binary.sweep_sequential(pairs, b, c, d, rho, inner.order, sweep % 2 == 0, damping, odds, m)
             else:
                 change = max(workers.run(part, ranges))
                 m, out = out, m
             sweep += 1
             settled = change <= self.tol
+            brake.see(change)
         full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
         return sweep, settled
 

@@ -33,7 +33,7 @@ def tree_probabilities(inner: Layout, n_trees: int = N_TREES, random_state: Any 
     if n_tables == 0 or inner.acyclic:
         return np.ones(n_tables)
     rng = generator(random_state)
-    fac_ptr, edge_var = inner.arrays[2], inner.arrays[3]
+    edge_var = inner.arrays[3]
     if not inner.pairwise:
         return _acyclic_sets(inner, n_trees, rng)
     ends = edge_var.reshape(-1, 2)
@@ -92,8 +92,8 @@ def is_concave(graph: FactorGraph, rho: ArrayLike) -> bool:
     """Whether the entropy with these counting numbers is provably concave where marginals agree.
 
     `rho` has an entry for each factor (those of fewer than two variables with several states do not count), or is one number
-    for all. Concave is what can be written with non-negative weights of H_a, of H_a - H_i for i in a, and of H_i, each concave
-    (Heskes; Weiss, Yanover and Meltzer); a linear program finds them. Then log Z has one approximation, not several.
+    for all. Concave is what can be written with non-negative weights of H_a, of H_a - H_i for i in a, and of H_i, which are
+    all concave (Heskes; Weiss, Yanover and Meltzer); a linear program finds them. Then there is one answer, not several.
     """
     inner = layout(graph, merge=False)
     return _concave(inner, factor_numbers(graph, inner, rho))

@@ -73,9 +73,7 @@ class Layout:
         self.incident = (starts, order.astype(np.int64))
         self.edge_factor: IntArray = np.repeat(np.arange(len(hosts)), np.diff(fac_ptr))
         self.examples = graph.examples
-        self.fac_examples = (
-            graph.examples[edge_var[fac_ptr[:-1]]] if len(hosts) else np.zeros(0, np.int64)
-        )
+        self.fac_examples = graph.examples[edge_var[fac_ptr[:-1]]] if len(hosts) else np.zeros(0, np.int64)
         self.largest = int(sizes.max(initial=1))
         self.widest = int(np.add.reduceat(edge_card, fac_ptr[:-1]).max()) if len(hosts) else 1
         self.pairwise = all(len(s) == 2 for s in self.scopes)
@@ -132,7 +130,9 @@ class Layout:
         possible = True
         for row in range(len(states)):
             alive = states[row] > -np.inf
-            possible &= bool(feasible.propagate_all(self.arrays, self.incident, self.edge_factor, tables[row] > -np.inf, alive))
+            possible &= bool(
+                feasible.propagate_all(self.arrays, self.incident, self.edge_factor, tables[row] > -np.inf, alive)
+            )
             states[row][~alive] = -np.inf
         return possible
 

@@ -1,8 +1,8 @@
 """Reweighted sum-product and max-product on factor graphs, in the log domain.
 
-A layout is a tuple of int64 arrays: where the states of a variable begin (v), where a table begins (t), where the members of
-a table begin, then of each member: its variable, where its messages begin, its stride in the table. Members of variables are
-(offsets, numbers). Messages m go from tables to variables; totals[s] = states[s] + sum of rho m over the tables of a variable.
+A layout is a tuple of int64 arrays: where the states of a variable begin, where a table begins, where the members of a
+table begin, then of each member: its variable, where its messages begin, its stride in the table. Members of variables are
+(offsets, numbers). Messages m go from tables to variables; totals[s] = states[s] + the sum of rho m of the variable.
 Forbidden states have a total of -inf and messages of zero. All other messages are finite: `Layout.prune` has removed states
 that no table allows.
 """

@@ -1,7 +1,7 @@
 """Which states can be, and configurations that are not forbidden.
 
-Layouts are tuples of arrays as in `belief_propagation`; `allowed` says of every table entry whether it is above -inf, `alive`
-of every state of every variable.
+Layouts are tuples of arrays as in `belief_propagation`; `allowed` says of every table entry whether it is above -inf,
+`alive` of every state of every variable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ._jit import kernel
 
 @kernel
 def _supported(f, layout, allowed, alive, states, seen):
-    """seen[p] = whether a state of a member of table f is in an entry that is allowed and alive; members one after another."""
+    """seen[p] = whether a state of a member of table f is in an entry that is allowed and alive; members in order."""
     var_offsets, fac_offsets, fac_ptr, edge_var = layout[0], layout[1], layout[2], layout[3]
     first, arity = fac_ptr[f], fac_ptr[f + 1] - fac_ptr[f]
     for j in range(arity):
@@ -146,7 +146,9 @@ def search(layout, incident, edge_factor, allowed, alive, order, scores, limit, 
                     queued[f] = True
                     queue[count] = f
                     count += 1
-            length = _propagate(layout, incident, edge_factor, allowed, alive, queue, queued, count, trail, length, states, seen)
+            length = _propagate(
+                layout, incident, edge_factor, allowed, alive, queue, queued, count, trail, length, states, seen
+            )
             if length >= 0:
                 break
             # take the last choice back: that state cannot be, given the choices before it
