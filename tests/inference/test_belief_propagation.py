@@ -124,6 +124,10 @@ def test_bounds_hold_wherever_messages_stop(seed):
             assert result.lower[0] <= log_z + slack
             assert log_z <= result.upper[0] + slack
             assert np.isfinite(result.upper[0]) or max_iter == 100
+    for options in ({"tree_steps": 3}, {"joint": True}, {"joint": True, "tree_steps": 3}):
+        tighter = tree_reweighted(graph, potentials[None], max_iter=20, **options)
+        assert tighter.lower[0] <= log_z + slack
+        assert log_z <= tighter.upper[0] + slack
     start = rng.standard_normal(result.messages.shape)
     assert log_z <= tree_reweighted(graph, potentials[None], max_iter=0, messages=start).upper[0] + slack
     assert mean_field(graph, potentials[None], n_starts=2).lower[0] <= log_z + slack
@@ -163,6 +167,19 @@ def test_value_is_the_maximum_of_the_reweighted_free_energy(seed):
     assert result.log_z[0] == pytest.approx(-best.fun, abs=1e-6)
     assert result.upper[0] == pytest.approx(result.log_z[0], abs=1e-7)
     assert is_concave(graph, np.concatenate([np.ones(4), rho]))
+
+
+def test_better_trees_make_tighter_bounds(rng):
+    graph = FactorGraph.union([FactorGraph.complete(6), FactorGraph([2, 2, 3, 2], [(0, 1, 2), (1, 2, 3), (0, 3), (2,)])])
+    potentials = rng.standard_normal((2, graph.size))
+    truth = graph.log_partition(potentials)
+    uppers = [tree_reweighted(graph, potentials, tree_steps=k).upper.sum() for k in (0, 5, 20)]
+    assert uppers[0] > uppers[1] >= uppers[2] > truth.sum()
+    result = tree_reweighted(graph, potentials, joint=True)
+    assert np.all(result.lower <= truth)
+    assert np.all(truth <= result.upper)
+    for table in graph.tables(result.marginals):
+        np.testing.assert_allclose(table.reshape(2, -1).sum(1), 1.0)
 
 
 def test_marginals_are_the_gradient(rng):

@@ -88,6 +88,15 @@ def _cover(inner: Layout, counts: Any, n_sets: int, rng: np.random.Generator) ->
     return np.asarray(counts / n_sets, dtype=np.float64)
 
 
+def heaviest_set(inner: Layout, weights: FloatArray) -> FloatArray:
+    """One for tables of an acyclic set of large total weight (the largest for pairs), zero for the others."""
+    chosen = np.zeros(len(weights), np.int64)
+    parent = np.empty(inner.n_variables, np.int64)
+    order = np.argsort(-weights, kind="stable")
+    spanning_trees.acyclic_set(inner.arrays[2], inner.arrays[3], order, parent, chosen)
+    return chosen.astype(np.float64)
+
+
 def is_concave(graph: FactorGraph, rho: ArrayLike) -> bool:
     """Whether the entropy with these counting numbers is provably concave where marginals agree.
 

@@ -283,6 +283,30 @@ def conclude(layout, tables, rho, examples, fac_examples, totals, m, value, slac
 
 
 @kernel
+def information(layout, b_tables, out, p):
+    """For each table the sum of the entropies of its members less its own; p is scratch."""
+    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    for f in range(len(fac_ptr) - 1):
+        off = fac_offsets[f]
+        size = fac_offsets[f + 1] - off
+        total = 0.0
+        for x in range(off, off + size):
+            if b_tables[x] > 0.0:
+                total += b_tables[x] * np.log(b_tables[x])
+        for e in range(fac_ptr[f], fac_ptr[f + 1]):
+            count = var_offsets[edge_var[e] + 1] - var_offsets[edge_var[e]]
+            stride = strides[e]
+            for x in range(count):
+                p[x] = 0.0
+                for block in range(x * stride, size, stride * count):
+                    for y in range(off + block, off + block + stride):
+                        p[x] += b_tables[y]
+                if p[x] > 0.0:
+                    total -= p[x] * np.log(p[x])
+        out[f] = total
+
+
+@kernel
 def decode(layout, incident, edge_factor, tables, states, totals, m, order, y, T):
     """States by beliefs, one variable after another given those before it: the best configuration if there are no cycles."""
     var_offsets, fac_offsets, fac_ptr, edge_var, edge_offsets, strides = layout

@@ -7,14 +7,18 @@ odds[i] = the score of state 1 less that of state 0, plus the sum of rho times m
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from ._jit import kernel
-from ._math import exact, exp
+from ._math import exp
 
 BLOCK = 256
 
+# The compiler finds the function too large to put it into loops by itself, and then does not vectorise them.
+forced = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 
-@exact
+
+@forced
 def _step(x, d):
     """log(1 + exp(x + d)) - log(1 + exp(x)), without loss where both are large.
 
