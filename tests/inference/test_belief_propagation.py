@@ -278,6 +278,32 @@ def test_max_product_on_an_attractive_grid(rng):
     assert value[0] >= graph.argmax(tables)[1][0] - 0.5
 
 
+def test_graphs_of_almost_nothing():
+    for graph in (
+        FactorGraph([3], []),
+        FactorGraph([1, 1], [(0, 1), ()]),
+        FactorGraph([2, 1, 4], [(0,)]),
+        FactorGraph([2, 1, 2], [(0, 1, 2), (2, 0), (2,)]),
+    ):
+        potentials = np.linspace(-1.0, 1.0, 2 * graph.size).reshape(2, -1)
+        exact = graph.infer(potentials)
+        for engine in ("bp", "trw"):
+            result = graph.infer(potentials, engine)
+            assert result.exact
+            np.testing.assert_allclose(result.log_z, exact.log_z, atol=1e-12)
+            np.testing.assert_allclose(result.marginals, exact.marginals, atol=1e-12)
+        assert graph.infer(potentials, "gibbs", n_samples=10).marginals.shape == potentials.shape
+        assert np.all(graph.infer(potentials, "mean_field").lower <= exact.log_z + 1e-12)
+
+
+def test_auto_turns_to_trees_on_large_grids(rng):
+    graph = FactorGraph.grid(40, 40)
+    result = graph.infer(rng.standard_normal(graph.size), memory_limit=1e6)
+    assert result.engine == "trw"
+    assert result.marginals.shape == (graph.size,)
+    assert 0.0 < result.gap[0] < np.inf
+
+
 def test_bad_options_are_refused():
     graph = FactorGraph.complete(3)
     potentials = np.zeros((1, graph.size))

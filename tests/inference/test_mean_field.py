@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from partita.inference import mean_field
+from partita.inference.layout import layout
+from partita.inference.mean_field import configuration
 from partita.structures import FactorGraph
 
 
@@ -63,3 +67,21 @@ def test_impossible_models_are_refused():
     graph = FactorGraph.complete(4, 3)
     tables = [np.zeros(3)] * 4 + [np.where(np.eye(3, dtype=bool), -np.inf, 0.0)] * 6
     assert mean_field(graph, graph.potentials(tables)).lower[0] == -np.inf
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_search_finds_what_is_allowed(seed):
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph([3] * 6, [tuple(rng.choice(6, rng.integers(2, 4), replace=False).tolist()) for _ in range(9)])
+    potentials = np.where(rng.random((1, graph.size)) < 0.5, -np.inf, 0.0)
+    states = np.array(list(itertools.product(range(3), repeat=6)))
+    possible = bool((graph.score(potentials[0], states) > -np.inf).any())
+    inner = layout(graph)
+    scores, tables = inner.scores(potentials)
+    if not inner.prune(scores, tables):
+        assert not possible
+        return
+    y = configuration(inner, scores[0], tables[0], rng.random(inner.n_states))
+    assert (y is not None) == possible
+    if y is not None:
+        assert graph.score(potentials[0], y)[0] == 0.0

@@ -106,7 +106,7 @@ def tree_reweighted(
         may then cut ties, not whole tables. Looser as it is and slower, but often far tighter with `tree_steps` (UAI's
         Promedus networks; not the Pedigrees).
     lower : bool
-        Whether to look for a lower bound too, by mean field that begins at the beliefs.
+        Whether to look for a lower bound too, by mean field that begins at the beliefs and at what max-product decodes.
     others
         As of `bethe`.
 
@@ -152,9 +152,19 @@ def tree_reweighted(
     if inner.acyclic and run.status.ok:
         return replace(result, exact=True, lower=value, upper=value)
     if lower:
-        bound = ascend(graph, inner, run.states, run.tables, run.constant, states, max_iter=100, tol=1e-4).value
-        result = replace(result, lower=np.minimum(bound, value + slack))
+        result = replace(result, lower=np.minimum(_lower(graph, inner, potentials, states), value + slack))
     return result
+
+
+def _lower(graph: FactorGraph, inner: Layout, potentials: FloatArray, states: FloatArray) -> FloatArray:
+    """The better bound of mean field, of each example, from beliefs about states and from what max-product decodes."""
+    run = _Run(graph, inner, potentials, np.ones(len(inner.scopes)), None, 100, 1e-4, "sequential", None, best=True)
+    best = np.zeros_like(states)
+    np.put_along_axis(best, inner.var_offsets[:-1] + run.decode(), 1.0, axis=1)
+    first, second = (
+        ascend(graph, inner, run.states, run.tables, run.constant, start, max_iter=200, tol=1e-5) for start in (states, best)
+    )
+    return np.maximum(first.value, second.value)
 
 
 def _joint(graph: FactorGraph, inner: Layout, potentials: FloatArray, lower: bool, options: dict[str, Any]) -> Result:
@@ -173,9 +183,7 @@ def _joint(graph: FactorGraph, inner: Layout, potentials: FloatArray, lower: boo
     value, upper = result.log_z + constant.ravel(), result.upper + constant.ravel()
     bound = value if result.exact else None
     if lower and not result.exact:
-        inner.prune(states, tables)
-        found = ascend(graph, inner, states, tables, constant, b_states, max_iter=100, tol=1e-4).value
-        bound = np.minimum(found, upper)
+        bound = np.minimum(_lower(graph, inner, potentials, b_states), upper)
     marginals = inner.marginals(b_states, np.ascontiguousarray(beliefs[:, place]))
     return replace(result, log_z=value, upper=upper, lower=bound, marginals=marginals)
 

@@ -135,10 +135,12 @@ def ascend(
 
 
 def configuration(inner: Layout, states: FloatArray, tables: FloatArray, scores: FloatArray) -> IntArray | None:
-    """A configuration of one row that is not forbidden, states of high score first; None if none was found."""
+    """A configuration of one row that is not forbidden, states of high score chosen first; None if none was found."""
     y = np.zeros(inner.n_variables, np.int64)
+    sure = np.maximum.reduceat(scores, inner.var_offsets[:-1])[inner.var_order]
+    order = inner.var_order[np.argsort(-sure, kind="stable")]
     arrays = (inner.arrays, inner.incident, inner.edge_factor)
-    found = feasible.search(*arrays, tables > -np.inf, states > -np.inf, inner.var_order, scores, SEARCH, y)
+    found = feasible.search(*arrays, tables > -np.inf, states > -np.inf, order, scores, SEARCH, y)
     return y if found == 1 else None
 
 
