@@ -62,10 +62,11 @@ class Layout:
         edge_var = np.array(list(itertools.chain.from_iterable(self.scopes)), dtype=np.int64)
         edge_card = cards[edge_var]
         edge_offsets = np.concatenate(([0], np.cumsum(edge_card, dtype=np.int64)))
-        strides = np.ones(len(edge_var), np.int64)
+        steps, widths = [1] * len(edge_var), edge_card.tolist()
         for lo, hi in itertools.pairwise(fac_ptr.tolist()):
             for e in range(hi - 2, lo - 1, -1):
-                strides[e] = strides[e + 1] * edge_card[e + 1]
+                steps[e] = steps[e + 1] * widths[e + 1]
+        strides = np.array(steps, dtype=np.int64)
         self.n_messages = int(edge_offsets[-1])
         self.arrays = (self.var_offsets, fac_offsets, fac_ptr, edge_var, edge_offsets, strides)
         order = np.argsort(edge_var, kind="stable")
@@ -91,31 +92,34 @@ class Layout:
     def _gather(
         self, graph: FactorGraph, reduced: list[tuple[int, ...]], host_of: list[int], number: dict[int, int]
     ) -> sp.csr_matrix:
+        straight: list[tuple[int, int, int]] = []  # first row, first column and length of what is copied as it is
         rows: list[IntArray] = []
         columns: list[IntArray] = []
-        fac_offsets = self.arrays[1]
+        offsets, fac_offsets, var_offsets = graph.offsets.tolist(), self.arrays[1].tolist(), self.var_offsets.tolist()
         for k, scope in enumerate(reduced):
-            lo, hi = int(graph.offsets[k]), int(graph.offsets[k + 1])
+            lo, hi = offsets[k], offsets[k + 1]
             if not scope:
                 continue
             if len(scope) == 1:
-                rows.append(np.arange(self.var_offsets[scope[0]], self.var_offsets[scope[0]] + hi - lo))
-                columns.append(np.arange(lo, hi))
+                straight.append((var_offsets[scope[0]], lo, hi - lo))
                 continue
             host = number[host_of[k]]
-            first, last = int(fac_offsets[host]), int(fac_offsets[host + 1])
-            rows.append(self.n_states + np.arange(first, last))
-            if self.scopes[host] == scope:
-                columns.append(np.arange(lo, hi))
-            else:
-                inner = self.scopes[host]
-                source = np.arange(lo, hi).reshape([int(graph.cardinalities[v]) for v in scope])
-                source = source.transpose(sorted(range(len(scope)), key=lambda a: inner.index(scope[a])))
-                shape = [int(graph.cardinalities[v]) if v in scope else 1 for v in inner]
-                full = tuple(int(graph.cardinalities[v]) for v in inner)
-                columns.append(np.broadcast_to(source.reshape(shape), full).ravel())
-        row = np.concatenate([np.zeros(0, np.int64), *rows])
-        column = np.concatenate([np.zeros(0, np.int64), *columns])
+            first = self.n_states + fac_offsets[host]
+            inner = self.scopes[host]
+            if inner == scope:
+                straight.append((first, lo, hi - lo))
+                continue
+            source = np.arange(lo, hi).reshape([int(graph.cardinalities[v]) for v in scope])
+            source = source.transpose(sorted(range(len(scope)), key=lambda a: inner.index(scope[a])))
+            shape = [int(graph.cardinalities[v]) if v in scope else 1 for v in inner]
+            full = tuple(int(graph.cardinalities[v]) for v in inner)
+            rows.append(first + np.arange(fac_offsets[host + 1] - fac_offsets[host]))
+            columns.append(np.broadcast_to(source.reshape(shape), full).ravel())
+        copied = np.array(straight, dtype=np.int64).reshape(-1, 3)
+        ends = np.cumsum(copied[:, 2])
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - copied[:, 2], copied[:, 2])
+        row = np.concatenate([np.repeat(copied[:, 0], copied[:, 2]) + within, *rows])
+        column = np.concatenate([np.repeat(copied[:, 1], copied[:, 2]) + within, *columns])
         return sp.csr_matrix((np.ones(len(row)), (row, column)), shape=(self.n_states + self.size, graph.size))
 
     def scores(self, potentials: FloatArray) -> tuple[FloatArray, FloatArray]:
