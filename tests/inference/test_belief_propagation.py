@@ -13,6 +13,7 @@ from partita.inference import bethe, is_concave, max_product, mean_field, tree_r
 from partita.inference.belief_propagation import SCHEDULES
 from partita.inference.counting_numbers import LARGEST_DENSE, tree_probabilities
 from partita.inference.layout import layout
+from partita.kernels import spanning_trees
 from partita.structures import FactorGraph
 
 
@@ -128,8 +129,9 @@ def test_bounds_hold_wherever_messages_stop(seed):
         tighter = tree_reweighted(graph, potentials[None], max_iter=20, **options)
         assert tighter.lower[0] <= log_z + slack
         assert log_z <= tighter.upper[0] + slack
-    start = rng.standard_normal(result.messages.shape)
-    assert log_z <= tree_reweighted(graph, potentials[None], max_iter=0, messages=start).upper[0] + slack
+    for size in (1.0, 1e3, 1e15, 1e30):  # also where nothing but rounding is left
+        start = size * rng.standard_normal(result.messages.shape)
+        assert log_z <= tree_reweighted(graph, potentials[None], max_iter=0, messages=start).upper[0] + slack
     assert mean_field(graph, potentials[None], n_starts=2).lower[0] <= log_z + slack
 
 
@@ -225,8 +227,13 @@ def test_counted_trees_are_close_to_the_grid_formula():
     assert rho.min() > 0.0
     assert rho.sum() == pytest.approx(a * a - 1)
     assert rho.max() <= 1.0
-    small = tree_probabilities(layout(FactorGraph.grid(10, 10)))
+    inner = layout(FactorGraph.grid(10, 10))
+    small = tree_probabilities(inner)
     assert small.mean() == pytest.approx((100 - 1) / 180)
+    counts = np.zeros(180, np.int64)
+    for seed in range(4000):
+        spanning_trees.wilson(*inner.incident, inner.arrays[3], seed, counts)
+    assert np.abs(counts / 4000 - small).max() < 5.0 * np.sqrt(0.25 / 4000)
 
 
 def test_concavity_of_counting_numbers():

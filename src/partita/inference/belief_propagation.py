@@ -119,7 +119,7 @@ def tree_reweighted(
       prod_{a in T} (b_a / prod b_i), and by Hoelder's inequality its sum over x is at most that mean of the sums of f_T;
     - a leaf a of T hangs on the rest by one variable i: summed over its others it leaves sum b_a / b_i(x_i) <= r_a, the
       largest such ratio over i in a and x_i; leaf after leaf the sum of f_T is at most prod_{a in T} r_a (all r_a >= 1);
-    - hence log Z <= C + sum_a rho_a log r_a. At a fixed point r_a = 1.
+    - hence log Z <= C + sum_a rho_a log r_a. At a fixed point r_a = 1. What rounding may do is added.
 
     This needs no pairs: tables of any size are treated alike.
     """
@@ -129,12 +129,11 @@ def tree_reweighted(
         options |= {"messages": messages, "n_trees": n_trees, "random_state": random_state, "tree_steps": tree_steps}
         return _joint(graph, inner, potentials, lower, options)
     key = f"trees {n_trees} {random_state}"
-    if key not in inner.cache:
-        found = tree_probabilities(inner, check_count("n_trees", n_trees, minimum=1), random_state)
-        if not isinstance(random_state, int):
-            key = "trees"
-        inner.cache[key] = found
-    rho = inner.cache[key]
+    rho = inner.cache.get(key)
+    if rho is None:
+        rho = tree_probabilities(inner, check_count("n_trees", n_trees, minimum=1), random_state)
+        if isinstance(random_state, int):  # other seeds mean new trees at every call
+            inner.cache[key] = rho
     run = _Run(graph, inner, potentials, rho, damping, max_iter, tol, schedule, messages)
     value, slack, marginals, states, tables = run.conclude()
     used, beliefs = run, tables

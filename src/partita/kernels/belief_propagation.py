@@ -14,6 +14,9 @@ import numpy as np
 from ._jit import kernel
 from ._math import exp
 
+#: A few units in the last place.
+ROUNDING = 2e-15
+
 
 @kernel
 def set_totals(layout, incident, edge_factor, rho, states, m, lo, hi, totals):
@@ -244,11 +247,27 @@ def conclude(layout, tables, rho, examples, fac_examples, totals, m, value, slac
     """Beliefs; adds to `value` the reweighted log Z of the examples and to `slack` how far it may be below log Z.
 
     With c_i, c_a the logarithms of the sums of beliefs, value = sum_i c_i + sum_a rho_a (c_a - sum_{i in a} c_i), and the
-    slack is sum_a rho_a max_i max_{x_i} log(sum of b_a over the others / b_i), which is the change of a message.
+    slack is sum_a rho_a max_i max_{x_i} log(sum of b_a over the others / b_i), which is the change of a message. What
+    rounding may do is added to it: messages that diverge cancel in the value, and lose its digits.
     """
     var_offsets, fac_offsets, fac_ptr, edge_var, edge_offsets = layout[0], layout[1], layout[2], layout[3], layout[4]
     norm = np.empty(len(var_offsets) - 1)
+    reach, members = np.zeros(len(norm)), np.ones(len(norm))
+    for f in range(len(fac_ptr) - 1):
+        for e in range(fac_ptr[f], fac_ptr[f + 1]):
+            i = edge_var[e]
+            high = 0.0
+            for x in range(edge_offsets[e], edge_offsets[e] + var_offsets[i + 1] - var_offsets[i]):
+                high = max(high, abs(m[x]))
+            reach[i] += max(1.0, rho[f]) * high
+            members[i] += 1.0
     for i in range(len(norm)):
+        high = 0.0
+        for s in range(var_offsets[i], var_offsets[i + 1]):
+            if totals[s] > -np.inf:
+                high = max(high, abs(totals[s]))
+        reach[i] += high
+        slack[examples[i]] += ROUNDING * members[i] * reach[i]
         top = -np.inf
         for s in range(var_offsets[i], var_offsets[i + 1]):
             top = max(top, totals[s])
@@ -268,18 +287,24 @@ def conclude(layout, tables, rho, examples, fac_examples, totals, m, value, slac
             z += E[x]
         for x in range(fac_offsets[f + 1] - off):
             b_tables[off + x] = E[x] / z
+        high = 0.0
+        for x in range(off, fac_offsets[f + 1]):
+            if tables[x] > -np.inf:
+                high = max(high, abs(tables[x]))
+        high /= rho[f]
         part = c
         worst = 0.0
         p = 0
         for e in range(fac_ptr[f], fac_ptr[f + 1]):
             i = edge_var[e]
             part -= norm[i]
+            high += reach[i]
             for x in range(var_offsets[i + 1] - var_offsets[i]):
                 if totals[var_offsets[i] + x] > -np.inf:
                     worst = max(worst, new[p] - m[edge_offsets[e] + x] - c + norm[i])
                 p += 1
         value[fac_examples[f]] += rho[f] * part
-        slack[fac_examples[f]] += rho[f] * worst
+        slack[fac_examples[f]] += rho[f] * (worst + ROUNDING * high)
 
 
 @kernel
