@@ -12,7 +12,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import ChainCRF, ColumnTagger, MaxEnt, SequenceData, SoftmaxRegression, l1_max, load, save
+    from .estimators import (
+        ChainCRF,
+        ColumnTagger,
+        MarkovNetwork,
+        MaxEnt,
+        SequenceData,
+        SoftmaxRegression,
+        l1_max,
+        load,
+        save,
+    )
     from .solvers import (
         LBFGS,
         OWLQN,
@@ -30,7 +40,17 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("ChainCRF", "ColumnTagger", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"),
+    "estimators": (
+        "ChainCRF",
+        "ColumnTagger",
+        "MarkovNetwork",
+        "MaxEnt",
+        "SequenceData",
+        "SoftmaxRegression",
+        "l1_max",
+        "load",
+        "save",
+    ),
     "solvers": (
         *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "OWLQN", "ProximalNewton"),
         *("SGD", "SteepestDescent", "StochasticBound", "StochasticStart", "minimize"),
@@ -49,6 +69,7 @@ __all__ = [
     "ConstrainedNewton",
     "ConvergenceWarning",
     "Majorize",
+    "MarkovNetwork",
     "MaxEnt",
     "ModelFileError",
     "Newton",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -94,6 +96,14 @@ class Evidence:
         cell = self.rows * g.n_examples + owner[factor]
         sums = np.bincount(cell, weights=potentials[self.entries], minlength=self.n_rows * g.n_examples)
         return np.asarray(sums, dtype=np.float64).reshape(self.n_rows, g.n_examples)
+
+    def log_weights(self, potentials: FloatArray, engine: str = "auto", **options: Any) -> FloatArray:
+        """log of the sum over all configurations that agree with what is known, (rows, examples)."""
+        sums = self.settled(potentials)
+        if self.rest is not None:
+            log_z = self.rest.log_partition(potentials[self.index], engine, **options)
+            sums[self.rest_rows, self.rest_examples] += log_z
+        return sums
 
     def filled(self, rest_states: IntArray | None) -> IntArray:
         """The states, with those of `rest` where they were unknown."""

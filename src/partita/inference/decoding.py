@@ -1,0 +1,47 @@
+"""One configuration of a factor graph, as good as an engine can find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.results import FloatArray, IntArray
+from ..structures import FactorGraph
+
+
+def decode(graph: FactorGraph, potentials: FloatArray, engine: str = "auto", **options: Any) -> IntArray:
+    """The most probable configuration if the engine is exact; else the most probable state of every variable by its
+    marginals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.inference.decoding import decode
+    >>> from partita.structures import FactorGraph
+    >>> decode(FactorGraph([2, 3], [(0,), (1,)]), np.array([0.0, 1.0, 0.0, 0.0, 2.0]))
+    array([1, 2])
+    """
+    name = graph.choose(engine, **options)
+    if name == "exact":
+        return graph.argmax(potentials, **options)[0]
+    if engine == "auto":
+        options.pop("memory_limit", None)
+    marginals = graph.variable_marginals(graph.infer(potentials, name, **options).marginals)
+    return np.array([int(p.argmax()) for p in marginals], dtype=np.int64)
+
+
+def log_partition_bounds(
+    graph: FactorGraph, potentials: FloatArray, engine: str, **options: Any
+) -> tuple[float, float, float]:
+    """log Z of one graph by an engine, and numbers below and above it: equal when exact, else the best of the engine's own
+    and those of mean field and tree-reweighted belief propagation."""
+    result = graph.infer(potentials, engine, **options)
+    value = float(result.log_z.sum())
+    if result.exact:
+        return value, value, value
+    lower, upper = [-np.inf], [np.inf]
+    for found in (result, graph.infer(potentials, "mean_field"), graph.infer(potentials, "trw")):
+        lower += [] if found.lower is None else [float(np.sum(found.lower))]
+        upper += [] if found.upper is None else [float(np.sum(found.upper))]
+    return value, max(lower), min(upper)
