@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .estimators import (
         ChainCRF,
         ColumnTagger,
+        GraphCRF,
         MarkovNetwork,
         MaxEnt,
         SequenceData,
@@ -43,6 +44,7 @@ _ROOMS = {
     "estimators": (
         "ChainCRF",
         "ColumnTagger",
+        "GraphCRF",
         "MarkovNetwork",
         "MaxEnt",
         "SequenceData",
@@ -68,6 +70,7 @@ __all__ = [
     "ConjugateGradient",
     "ConstrainedNewton",
     "ConvergenceWarning",
+    "GraphCRF",
     "Majorize",
     "MarkovNetwork",
     "MaxEnt",

@@ -2,6 +2,7 @@
 
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
+from .graph_crf import GraphCRF
 from .markov_network import MarkovNetwork
 from .max_entropy import MaxEnt
 from .persistence import load, save
@@ -11,6 +12,7 @@ from .softmax import SoftmaxRegression, l1_max
 __all__ = [
     "ChainCRF",
     "ColumnTagger",
+    "GraphCRF",
     "MarkovNetwork",
     "MaxEnt",
     "SequenceData",

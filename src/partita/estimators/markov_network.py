@@ -258,7 +258,8 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         """log Z by the engine; with `bounds` also numbers that are certainly below and above it."""
         graph, u = self._potentials()
         if bounds:
-            return log_partition_bounds(graph, u, self.engine, **self._options())
+            value, lower, upper = log_partition_bounds(graph, u, self.engine, **self._options())
+            return float(value[0]), float(lower[0]), float(upper[0])
         return float(graph.log_partition(u, self.engine, **self._options())[0])
 
     def log_likelihood(self, X: Any) -> FloatArray:

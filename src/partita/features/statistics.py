@@ -41,6 +41,22 @@ def statistic_basis(kind: str, shape: tuple[int, ...]) -> FloatArray | None:
     return np.eye(states.shape[1])[:, (states > 0).all(0)]
 
 
+def symmetric_basis(count: int) -> FloatArray:
+    """The basis of symmetric tables: a weight for each unordered pair of states.
+
+    >>> from partita.features.statistics import symmetric_basis
+    >>> symmetric_basis(2).T
+    array([[1., 0., 0., 0.],
+           [0., 1., 1., 0.],
+           [0., 0., 0., 1.]])
+    """
+    low, high = np.triu_indices(count)
+    basis = np.zeros((count, count, len(low)))
+    basis[low, high, np.arange(len(low))] = 1.0
+    basis[high, low, np.arange(len(low))] = 1.0
+    return basis.reshape(count * count, -1)
+
+
 def table_types(graph: FactorGraph, tie: Sequence[Hashable] | bool | None, statistics: str) -> list[TableType]:
     """Types of the factors of one graph: none tied, all of one shape (True), or those with the same label in `tie`.
 

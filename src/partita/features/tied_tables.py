@@ -46,6 +46,8 @@ class TiedTables:
         One graph, or a union of many.
     types : sequence of TableType
         Every factor belongs to at most one; the tables of others stay zero.
+    size : int
+        Least number of parameters; types may not need them all.
 
     Attributes
     ----------
@@ -72,12 +74,12 @@ class TiedTables:
     array([4., 2., 2.])
     """
 
-    def __init__(self, graph: FactorGraph, types: Sequence[TableType]) -> None:
+    def __init__(self, graph: FactorGraph, types: Sequence[TableType], size: int = 0) -> None:
         self.graph = graph
         self.parts: list[_Part] = []
         sizes = np.diff(graph.offsets)
         seen = np.zeros(graph.n_factors, bool)
-        size = 0
+        least, size = size, 0
         for t, kind in enumerate(types):
             factors = np.asarray(kind.factors, np.int64)
             if factors.ndim != 1 or not len(factors) or factors.min() < 0 or factors.max() >= graph.n_factors:
@@ -102,7 +104,7 @@ class TiedTables:
             size = max(size, int(parameters.max(initial=-1)) + 1)
             places = graph.offsets[factors][:, None] + np.arange(entries)
             self.parts.append(_Part(places, features, basis, parameters))
-        self.size = size
+        self.size = size = max(size, least)
         if not size:
             raise ValueError("types must have at least one weight")
 
