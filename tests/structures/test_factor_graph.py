@@ -187,9 +187,7 @@ def test_the_width_is_known_before_any_work():
     tree = FactorGraph([4] * 50, [((t - 1) // 2, t) for t in range(1, 50)])
     assert tree.cost().width == 1
     large = FactorGraph.grid(60, 60)
-    with pytest.raises(
-        TooLargeError, match=r"exact sums need a table of at least .* Raise memory_limit, or choose an approx"
-    ):
+    with pytest.raises(TooLargeError, match=r"exact sums need a table of .* Raise memory_limit, or choose an approx"):
         large.log_partition(np.zeros(large.size), "exact", memory_limit=1e7)
     with pytest.raises(TooLargeError, match=r"\(width 1\d, "):
         grid.log_partition(np.zeros(grid.size), "exact", memory_limit=1e5)

@@ -26,19 +26,19 @@ _GATHER, _RUN, _ONE = range(3)
 @sum_kernel
 def _fill(block, start, stop, inputs, first, last, places, maps, potentials, messages):
     """block = the sum of the inputs at their current places, for the entries start..stop."""
+    same = 0.0
+    for k in range(first, last):
+        if inputs[k, FORM] == _ONE:
+            same += messages[places[k - first]] if inputs[k, KIND] else potentials[places[k - first]]
     for i in range(start, stop):
-        block[i] = 0.0
+        block[i] = same
     for k in range(first, last):
         source = messages if inputs[k, KIND] else potentials
         place = places[k - first]
         if inputs[k, FORM] == _RUN:
             for i in range(start, stop):
                 block[i] += source[place + i]
-        elif inputs[k, FORM] == _ONE:
-            x = source[place]
-            for i in range(start, stop):
-                block[i] += x
-        else:
+        elif inputs[k, FORM] == _GATHER:
             base = inputs[k, MAP]
             for i in range(start, stop):
                 block[i] += source[place + maps[base + i]]
@@ -154,6 +154,9 @@ def collect(cliques, axes, inputs, maps, strides, potentials, best, lo, hi, room
                     messages[row] = part
                 else:
                     messages[row] = max(messages[row], part) if best else _both(messages[row], part)
+            elif residual == 1:
+                for i in range(inner):
+                    messages[place + o * inner + i] = block[i]
             elif residual == 2 and not best:
                 _log_pairs(block, rows, messages, place + o * rows)
             else:
@@ -165,10 +168,21 @@ def collect(cliques, axes, inputs, maps, strides, potentials, best, lo, hi, room
 @sum_kernel
 def _probabilities(block, inner, residual, row, messages, beliefs):
     """Turn the sums of a block into probabilities, given those of the separator."""
+    if residual == 1:
+        for i in range(inner):
+            block[i] = beliefs[row + i]
+        return
     if residual >= inner:
         b, up = beliefs[row], messages[row]
         for i in range(inner):
             block[i] = b * exp(block[i] - up) if b > 0.0 else 0.0
+        return
+    if residual == 2:
+        for j in range(inner // 2):
+            b, up = beliefs[row + j], messages[row + j]
+            p, q = b * exp(block[2 * j] - up), b * exp(block[2 * j + 1] - up)
+            block[2 * j] = p if b > 0.0 else 0.0
+            block[2 * j + 1] = q if b > 0.0 else 0.0
         return
     i = 0
     for j in range(inner // residual):

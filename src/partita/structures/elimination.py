@@ -6,13 +6,16 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from ..core.results import IntArray
 
-#: Rules of the greedy choice of the next variable.
-RULES = ("fill", "weight")
+#: Rules of the choice of the next variable: fewest new neighbours, smallest table, from one end of the graph to the other.
+RULES = ("fill", "weight", "band")
 
 
 @dataclass(frozen=True)
@@ -58,16 +61,21 @@ def neighbours(cardinalities: IntArray, scopes: Iterable[Sequence[int]]) -> list
     return adjacent
 
 
-def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, limit: float) -> tuple[list[int], float]:
-    """Variables in the order in which a greedy rule eliminates them, and the logarithm of the largest table.
+def greedy_order(
+    adjacent: list[set[int]], weights: Sequence[float], rule: str, limit: float
+) -> tuple[list[int], float, int]:
+    """Variables in the order in which a rule eliminates them, the log of the largest table, and how many edges were added.
 
     Stops early, with the order so far, once a table passes exp(limit). `weights` are logarithms of cardinalities.
     """
     adjacent = [set(others) for others in adjacent]
     n = len(adjacent)
     by_fill = rule == "fill"
+    rank = _band(adjacent) if rule == "band" else None
 
     def cost(v: int) -> tuple[float, float]:
+        if rank is not None:
+            return rank[v], 0.0
         others = adjacent[v]
         weight = weights[v] + sum(weights[u] for u in others)
         if not by_fill:
@@ -81,7 +89,7 @@ def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, 
     heapq.heapify(heap)
     gone = [False] * n
     order: list[int] = []
-    largest = 0.0
+    largest, added = 0.0, 0
     while heap:
         *key, v = heapq.heappop(heap)
         if gone[v] or tuple(key) != current[v]:
@@ -90,7 +98,7 @@ def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, 
         weight = weights[v] + sum(weights[u] for u in others)
         largest = max(largest, weight)
         if weight > limit:
-            return order, largest
+            return order, largest, added
         order.append(v)
         gone[v] = True
         changed = set(others)
@@ -102,23 +110,36 @@ def greedy_order(adjacent: list[set[int]], weights: Sequence[float], rule: str, 
                     changed |= adjacent[u] & adjacent[w]
                 adjacent[u].add(w)
                 adjacent[w].add(u)
+                added += 1
         for u in changed:
             new = cost(u)
             if new != current[u]:
                 current[u] = new
                 heapq.heappush(heap, (*new, u))
-    return order, largest
+    return order, largest, added
+
+
+def _band(adjacent: list[set[int]]) -> list[float]:
+    """Places of the variables in an order that keeps neighbours close: right for grids, where greed goes wrong."""
+    rows = np.repeat(np.arange(len(adjacent)), [len(others) for others in adjacent])
+    columns = np.array([u for others in adjacent for u in sorted(others)], dtype=np.int64)
+    graph = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(len(adjacent), len(adjacent)))
+    rank = np.empty(len(adjacent))
+    rank[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(len(adjacent))
+    return list(rank.tolist())
 
 
 def eliminate(adjacent: list[set[int]], cardinalities: IntArray, limit: float) -> Elimination | float:
-    """The better of the two greedy orders as a junction tree; the entries of a table that is needed, if over the limit."""
+    """The best of the orders by the rules as a junction tree; if all pass the limit, the entries of a table they need."""
     weights = np.log(cardinalities.astype(float)).tolist()
     most = float(np.log(limit)) + 1e-9
     found, over = [], np.inf
     for rule in RULES:
-        order, largest = greedy_order(adjacent, weights, rule, most)
+        order, largest, added = greedy_order(adjacent, weights, rule, most)
         if len(order) == len(adjacent):
             found.append(_junction_tree(adjacent, order, cardinalities))
+            if not added:  # nothing can be better than no new edges
+                break
         else:
             over = min(over, largest)
     if not found:
@@ -128,40 +149,42 @@ def eliminate(adjacent: list[set[int]], cardinalities: IntArray, limit: float) -
 
 def _junction_tree(adjacent: list[set[int]], order: list[int], cardinalities: IntArray) -> Elimination:
     """Cliques of the triangulated graph that are in no other, as a tree."""
-    position = np.empty(len(order), np.int64)
-    position[order] = np.arange(len(order))
+    position = [0] * len(order)
+    for i, v in enumerate(order):
+        position[v] = i
     later: list[set[int]] = [set() for _ in order]  # neighbours of each variable when it is eliminated
     for v, others in enumerate(adjacent):
         later[v] = {u for u in others if position[u] > position[v]}
     for v in order:
         if later[v]:
-            heir = min(later[v], key=lambda u: position[u])
+            heir = min(later[v], key=position.__getitem__)
             later[heir] |= later[v] - {heir}
-    owner = np.empty(len(order), np.int64)  # the clique in which a variable is eliminated; here parents come first
+    owner = [0] * len(order)  # the clique in which a variable is eliminated; here parents come first
     members: list[set[int]] = []
     residuals: list[list[int]] = []
     parents: list[int] = []
     for v in reversed(order):
-        heir = min(later[v], key=lambda u: position[u]) if later[v] else -1
+        heir = min(later[v], key=position.__getitem__) if later[v] else -1
         if heir >= 0 and len(later[v]) == len(
             members[owner[heir]]
         ):  # v joins the clique of its heir, which has all the others
-            c = int(owner[heir])
+            c = owner[heir]
         else:
             c = len(members)
             members.append(set(later[v]))
             residuals.append([])
-            parents.append(int(owner[heir]) if heir >= 0 else -1)
+            parents.append(owner[heir] if heir >= 0 else -1)
         members[c].add(v)
         residuals[c].append(v)
         owner[v] = c
     rank = np.empty(len(order), np.int64)
     rank[[v for residual in residuals for v in residual]] = np.arange(len(order))
     count, cliques, largest, total, messages = len(members), [], 0.0, 0.0, 0.0
+    counts, ranks = cardinalities.tolist(), rank.tolist()
     for c in range(count - 1, -1, -1):
-        separator = sorted(members[c].difference(residuals[c]), key=rank.__getitem__)
-        shared = float(np.prod(cardinalities[separator], dtype=float))
-        entries = shared * float(np.prod(cardinalities[residuals[c]], dtype=float))
+        separator = sorted(members[c].difference(residuals[c]), key=ranks.__getitem__)
+        shared = float(prod(counts[v] for v in separator))
+        entries = shared * prod(counts[v] for v in residuals[c])
         largest, total, messages = max(largest, entries), total + entries, messages + shared
         cliques.append(Clique(tuple(separator), tuple(residuals[c]), count - 1 - parents[c] if parents[c] >= 0 else -1))
     width = max((len(clique) for clique in members), default=1) - 1

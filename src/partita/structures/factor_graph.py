@@ -211,7 +211,8 @@ class FactorGraph:
         found = self._elimination or self.cost(min(LARGEST_TABLE, memory_limit / 8.0))
         if not isinstance(found, Elimination):
             raise TooLargeError(
-                f"exact sums need a table of at least {found:.3g} entries; the limit is {memory_limit:.3g} bytes in all. "
+                f"exact sums need a table of {found:.3g} entries or more, by the orders tried; the limit is "
+                f"{memory_limit:.3g} bytes in all. "
                 "Raise memory_limit, or choose an approximate engine"
             )
         if found.memory > memory_limit:

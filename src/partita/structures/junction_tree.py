@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,14 @@ import numpy as np
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import junction as kernels
-from .elimination import Elimination
+from .elimination import Clique, Elimination
+
+_Table = tuple[int, int, tuple[int, ...]]  # kind (see `kernels.junction`), place, variables
 
 #: Entries of a block that is worked on at a time.
 BLOCK = 1024
+#: Most entries of the sum of several factors that a clique takes as one, and at most so many of its own.
+GROUP, SHARE = 4096, 1.0 / 16.0
 
 
 class JunctionTree:
@@ -42,20 +48,20 @@ class JunctionTree:
         examples: IntArray,
     ) -> None:
         self.elimination, self.cardinalities = elimination, cardinalities
-        cliques = elimination.cliques
         owner = np.full(len(cardinalities), -1, np.int64)
-        for c, clique in enumerate(cliques):
+        for c, clique in enumerate(elimination.cliques):
             owner[list(clique.residual)] = c
         # A factor belongs where its first variable is summed out; all others are still there.
-        sources: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in cliques]
-        self.constants: list[int] = []
-        for k, scope in enumerate(scopes):
-            homes = [int(owner[v]) for v in scope if cardinalities[v] > 1]
-            if homes:
-                sources[min(homes)].append((0, int(offsets[k]), scope))
-            else:
-                self.constants.append(k)
-        shared = [int(np.prod(cardinalities[list(clique.separator)])) for clique in cliques]
+        tables: list[list[_Table]] = [[] for _ in elimination.cliques]
+        self.homes = [min((int(owner[v]) for v in scope if cardinalities[v] > 1), default=-1) for scope in scopes]
+        for k, home in enumerate(self.homes):
+            if home >= 0:
+                tables[home].append((0, int(offsets[k]), scopes[k]))
+        self.constants = [k for k, home in enumerate(self.homes) if home < 0]
+        cliques, sources, origin = _grouped(elimination.cliques, tables, cardinalities)
+        self.cliques, examples = cliques, examples[origin]
+        counts = cardinalities.tolist()
+        shared = [prod(counts[v] for v in clique.separator) for clique in cliques]
         places = np.concatenate(([0], np.cumsum(shared, dtype=np.int64)))
         for c, clique in enumerate(cliques):
             if clique.parent >= 0:
@@ -72,18 +78,19 @@ class JunctionTree:
         middles = starts + [len(clique.separator) for clique in cliques]
         self.variables = np.array(variables, dtype=np.int64)
         self.bounds = np.column_stack([starts, middles, ends]) if cliques else np.zeros((0, 3), np.int64)
-        sizes = [n * int(np.prod(cardinalities[list(q.residual)])) for n, q in zip(shared, cliques, strict=True)]
+        sizes = [n * prod(counts[v] for v in q.residual) for n, q in zip(shared, cliques, strict=True)]
         self.work = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
 
-    def _compile(self, sources: list[list[tuple[int, int, tuple[int, ...]]]], places: IntArray) -> None:
+    def _compile(self, sources: list[list[_Table]], places: IntArray) -> None:
         rows, maps = [], _Pool()
         inputs: list[tuple[int, int, int, int, int]] = []
         strides: list[int] = []
         axes: list[int] = []
         most_inputs = most_axes = 1
-        for c, clique in enumerate(self.elimination.cliques):
+        states = self.cardinalities.tolist()
+        for c, clique in enumerate(self.cliques):
             order = (*clique.separator, *clique.residual)
-            counts = [int(self.cardinalities[v]) for v in order]
+            counts = [states[v] for v in order]
             split, inner = len(order), 1
             while split and inner * counts[split - 1] <= BLOCK:
                 split -= 1
@@ -91,12 +98,12 @@ class JunctionTree:
             first_axis, first_input = len(axes), len(inputs)
             axes += counts[:split]
             for kind, place, scope in sources[c]:
-                step = dict(zip(scope, _steps(self.cardinalities, scope), strict=True))
+                step = dict(zip(scope, _steps([states[v] for v in scope]), strict=True))
                 jumps = [step.get(v, 0) for v in order]
                 form, where = maps.add(counts[split:], jumps[split:])
                 inputs.append((kind, place, where, len(strides), form))
                 strides += jumps[:split]
-            residual = int(np.prod(self.cardinalities[list(clique.residual)]))
+            residual = prod(states[v] for v in clique.residual)
             rows.append((first_axis, len(axes), first_input, len(inputs), inner, residual, int(places[c])))
             most_inputs, most_axes = max(most_inputs, len(inputs) - first_input), max(most_axes, split)
         table = np.array(rows, dtype=np.int64).reshape(-1, 7)
@@ -134,10 +141,44 @@ class JunctionTree:
         kernels.descend(*arrays, potentials, messages, uniforms, lo, hi, self.room, states)
 
 
-def _steps(cardinalities: IntArray, scope: tuple[int, ...]) -> list[int]:
-    """How far apart in a table two entries are that differ by one in a variable."""
-    counts = [int(cardinalities[v]) for v in scope]
-    return [int(np.prod(counts[i + 1 :])) for i in range(len(counts))]
+def _grouped(
+    cliques: Sequence[Clique], tables: list[list[_Table]], cardinalities: IntArray
+) -> tuple[list[Clique], list[list[_Table]], IntArray]:
+    """Cliques that take the sums of several small factors as one message, from cliques of their own that sum nothing out.
+
+    Returns the cliques, their factors, and for each the clique that it comes from.
+    """
+    found: list[tuple[Clique, list[_Table], int]] = []
+    place = np.empty(len(cliques), np.int64)
+    counts = cardinalities.tolist()
+    for c, (clique, own) in enumerate(zip(cliques, tables, strict=True)):
+        order = (*clique.separator, *clique.residual)
+        limit = min(GROUP, SHARE * prod(counts[v] for v in order))
+        groups: list[tuple[set[int], list[_Table]]] = []
+        for table in sorted(own, key=lambda table: sorted(table[2])):
+            scope = set(table[2])
+            fits = [g for g in groups if prod(counts[v] for v in g[0] | scope) <= limit]
+            if fits:
+                best = min(fits, key=lambda g: len(g[0] | scope))
+                best[0].update(scope)
+                best[1].append(table)
+            else:
+                groups.append((scope, [table]))
+        for union, members in groups:
+            if len(members) > 1:
+                found.append((Clique(tuple(v for v in order if v in union), (), c), members, c))
+        place[c] = len(found)
+        found.append((clique, [members[0] for _, members in groups if len(members) == 1], c))
+    nodes = [replace(node, parent=int(place[node.parent]) if node.parent >= 0 else -1) for node, _, _ in found]
+    return nodes, [members for _, members, _ in found], np.array([c for _, _, c in found], dtype=np.int64)
+
+
+def _steps(counts: list[int]) -> list[int]:
+    """How far apart in a table two entries are that differ by one in an axis."""
+    steps = [1] * len(counts)
+    for i in range(len(counts) - 1, 0, -1):
+        steps[i - 1] = steps[i] * counts[i]
+    return steps
 
 
 class _Pool:
@@ -165,5 +206,5 @@ class _Pool:
                 self._size += len(index)
         return self._known[key]
 
-    def array(self) -> IntArray:
-        return np.concatenate([np.zeros(0, np.int64), *self._maps])
+    def array(self) -> Any:
+        return np.concatenate([np.zeros(0, np.int32), *self._maps]).astype(np.int32)
