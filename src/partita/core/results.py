@@ -17,7 +17,7 @@ class Status(Enum):
     """Why a computation stopped. ``str(status)`` says the cause and, where there is one, the cure."""
 
     EXACT = "exact: the answer was computed in closed form"
-    CONVERGED = "converged: the gradient is below the tolerance"
+    CONVERGED = "converged: the gradient (or the change of the messages) is below the tolerance"
     PRECISION = (
         "stopped where no step of the solver lowers the objective: close to the optimum, that is the limit of double "
         "precision (raise tol); with a gradient far above tol, rescale the features or choose another solver"
@@ -28,7 +28,11 @@ class Status(Enum):
         "StochasticBound, standardise the features, or use a larger batch)"
     )
     STREAM = "one pass: the parameters reflect the examples seen so far"
-    MAX_ITER = "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features"
+    MAX_ITER = (
+        "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features; messages that go round in "
+        "circles need damping (bounds on log Z hold all the same)"
+    )
+    SAMPLED = "sampled: averages over random draws, whose error halves when n_samples is four times as large"
     TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"
     INTERRUPTED = "interrupted from the keyboard: the best iterate so far is kept"
     CALLBACK = "stopped by a callback"
@@ -39,7 +43,7 @@ class Status(Enum):
     @property
     def ok(self) -> bool:
         """True when the answer is as good as was asked for."""
-        return self in (Status.EXACT, Status.CONVERGED, Status.STALLED, Status.STREAM)
+        return self in (Status.EXACT, Status.CONVERGED, Status.STALLED, Status.STREAM, Status.SAMPLED)
 
     def __str__(self) -> str:
         return self.value
@@ -60,6 +64,8 @@ class Result:
     upper: FloatArray | None = None
     n_iter: int = 0
     engine: str = "exact"
+    #: Where a message passing engine stopped: give it to the next call as `messages` for a warm start.
+    messages: Any = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> FloatArray:

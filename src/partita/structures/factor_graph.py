@@ -177,7 +177,7 @@ class FactorGraph:
         if flat.size and not flat.max() < np.inf:
             k = int(np.searchsorted(self.offsets, np.argwhere(~(flat < np.inf))[0][-1], side="right")) - 1
             raise ValueError(f"potentials must not be NaN or +inf (-inf forbids): factor {k}")
-        return flat.reshape(-1, self.size)
+        return np.atleast_2d(flat)
 
     def _check_possible(self, log_z: FloatArray) -> None:
         if not (log_z > -np.inf).all():

@@ -1,0 +1,121 @@
+"""Independent variables that fit a factor graph best.
+
+Layouts are as in `belief_propagation`; q has a probability per state.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._jit import kernel
+from ._math import exp
+
+#: Probabilities below this become zero, so that products of them never vanish by rounding where a table forbids.
+TINY = 1e-40
+
+
+@kernel
+def _expect(layout, tables, q, e, f, T, g):
+    """Add to g[x] the mean of table f given state x of its member e."""
+    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    off = fac_offsets[f]
+    size = fac_offsets[f + 1] - off
+    a = var_offsets[edge_var[e]]
+    count = var_offsets[edge_var[e] + 1] - a
+    if fac_ptr[f + 1] - fac_ptr[f] == 2:
+        o = fac_ptr[f] + fac_ptr[f + 1] - 1 - e
+        b = var_offsets[edge_var[o]]
+        for y in range(var_offsets[edge_var[o] + 1] - b):
+            w = q[b + y]
+            if w > 0.0:
+                at = off + y * strides[o]
+                for x in range(count):
+                    g[x] += w * tables[at + x * strides[e]]
+        return
+    for x in range(size):
+        T[x] = 1.0
+    for o in range(fac_ptr[f], fac_ptr[f + 1]):
+        if o == e:
+            continue
+        b = var_offsets[edge_var[o]]
+        at = 0
+        while at < size:
+            for y in range(var_offsets[edge_var[o] + 1] - b):
+                w = q[b + y]
+                for _ in range(strides[o]):
+                    T[at] *= w
+                    at += 1
+    stride = strides[e]
+    for x in range(count):
+        for block in range(x * stride, size, stride * count):
+            for z in range(block, block + stride):
+                if T[z] > 0.0:
+                    g[x] += T[z] * tables[off + z]
+
+
+@kernel
+def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g):
+    """Best q of one variable after another, until the largest change is at most tol; returns sweeps, negative if not."""
+    var_offsets = layout[0]
+    starts, members = incident
+    for sweep in range(max_iter):
+        change = 0.0
+        for i in range(len(var_offsets) - 1):
+            a = var_offsets[i]
+            count = var_offsets[i + 1] - a
+            for x in range(count):
+                g[x] = states[a + x]
+            for k in range(starts[i], starts[i + 1]):
+                _expect(layout, tables, q, members[k], edge_factor[members[k]], T, g)
+            top = -np.inf
+            for x in range(count):
+                top = max(top, g[x])
+            if top == -np.inf:
+                continue
+            z = 0.0
+            for x in range(count):
+                g[x] = exp(g[x] - top)
+                z += g[x]
+            kept = 0.0
+            for x in range(count):
+                g[x] = g[x] / z if g[x] > TINY * z else 0.0
+                kept += g[x]
+            for x in range(count):
+                p = g[x] / kept
+                change = max(change, abs(p - q[a + x]))
+                q[a + x] = p
+        if change <= tol:
+            return sweep + 1
+    return -max_iter
+
+
+@kernel
+def evidence(layout, states, tables, examples, fac_examples, q, value, T, b_tables):
+    """Add the mean score and the entropy to the values of examples; b_tables gets products of q."""
+    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    for i in range(len(var_offsets) - 1):
+        part = 0.0
+        for s in range(var_offsets[i], var_offsets[i + 1]):
+            if q[s] > 0.0:
+                part += q[s] * (states[s] - np.log(q[s]))
+        value[examples[i]] += part
+    for f in range(len(fac_ptr) - 1):
+        off = fac_offsets[f]
+        size = fac_offsets[f + 1] - off
+        for x in range(size):
+            T[x] = 1.0
+        for o in range(fac_ptr[f], fac_ptr[f + 1]):
+            b = var_offsets[edge_var[o]]
+            at = 0
+            while at < size:
+                for y in range(var_offsets[edge_var[o] + 1] - b):
+                    w = q[b + y]
+                    for _ in range(strides[o]):
+                        T[at] *= w
+                        at += 1
+        part = 0.0
+        for x in range(size):
+            b_tables[off + x] = T[x]
+            if T[x] > 0.0:
+                part += T[x] * tables[off + x]
+        value[fac_examples[f]] += part
