@@ -13,8 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from partita import ChainCRF, GraphCRF, load
 from partita.core.errors import ConvergenceWarning
-from partita.core.results import Result
-from partita.structures import factor_graph
+from partita.structures import FactorGraph
 
 
 def chains(rng, n=25, labels=3, d=4):
@@ -264,15 +263,33 @@ def test_stopping_early_is_a_warning(rng):
         GraphCRF(max_iter=1).fit(as_graphs(X), y)
 
 
-def test_an_approximate_engine_decides_node_by_node(rng, monkeypatch):
-    def trw(graph, flat, **options):
-        exact = graph.infer(flat[0], "exact")
-        return Result(exact.log_z + 0.1, exact.marginals[None], exact=False, upper=exact.log_z + 0.1)
-
-    monkeypatch.setattr(factor_graph, "find_engine", lambda name: trw)
+@pytest.mark.parametrize("engine", ["bp", "trw"])
+def test_on_trees_approximate_engines_are_exact(rng, engine):
     X, y = chains(rng)
-    exact, model = (GraphCRF(engine=engine).fit(as_graphs(X), y) for engine in ("exact", "trw"))
-    np.testing.assert_allclose(exact.parameters_, model.parameters_, atol=1e-6)
+    exact, model = (GraphCRF(engine=name, tol=1e-8).fit(as_graphs(X), y) for name in ("exact", engine))
+    np.testing.assert_allclose(exact.parameters_, model.parameters_, atol=1e-5)
+    assert model.engine_ == engine
+    for a, b in zip(model.predict(as_graphs(X)), exact.predict(as_graphs(X)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    model.set_params(decoding="marginals")
     for row, p in zip(model.predict(as_graphs(X)), exact.predict_marginals(as_graphs(X)), strict=True):
         np.testing.assert_array_equal(row, p.argmax(1))
-    assert model.engine_ == "trw"
+
+
+def test_blobs_by_tree_reweighted_belief_propagation(rng):
+    edges = np.array([scope for scope in FactorGraph.grid(24, 24).factors if len(scope) == 2])
+    rows, columns = np.mgrid[:24, :24]
+    X, y = [], []
+    for _ in range(4):
+        z = np.zeros((24, 24), bool)
+        for r, c, radius in zip(*rng.integers(0, 24, (2, 3)), rng.integers(3, 8, 3), strict=True):
+            z |= (rows - r) ** 2 + (columns - c) ** 2 < radius**2
+        X.append(((2.0 * z.ravel() - 1.0)[:, None] + 2.0 * rng.standard_normal((576, 1)), edges))
+        y.append(z.ravel().astype(int))
+    model = GraphCRF(engine="trw", symmetric=True, tol=1e-4, engine_options={"tol": 1e-6}).fit(X[:2], y[:2])
+    pixels = GraphCRF().fit([(x,) for x, _ in X[:2]], y[:2])
+    assert model.status_.ok
+    assert model.score(X[2:], y[2:]) > pixels.score([(x,) for x, _ in X[2:]], y[2:]) + 0.08
+    value, lower, upper = model.log_partition(X[2:], bounds=True)
+    assert (lower < value).all()
+    assert (value <= upper + 1e-9).all()

@@ -12,8 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from partita import MarkovNetwork, load
 from partita.core.errors import ConvergenceWarning, TooLargeError
-from partita.core.results import Result
-from partita.structures import FactorGraph, factor_graph
+from partita.structures import FactorGraph
 
 
 def all_states(counts):
@@ -260,18 +259,23 @@ def test_stopping_early_is_a_warning(rng):
         MarkovNetwork.boltzmann(4, max_iter=1).fit(rng.integers(0, 2, (30, 4)))
 
 
-def test_a_surrogate_says_so(rng, monkeypatch):
-    def trw(graph, flat, **options):
-        exact = graph.infer(flat[0], "exact")
-        up = exact.log_z + 0.1
-        return Result(up, exact.marginals[None], exact=False, lower=exact.log_z - 0.2, upper=up)
-
-    monkeypatch.setattr(factor_graph, "find_engine", lambda name: trw)
-    X = rng.integers(0, 2, (50, 4))
-    model = MarkovNetwork.boltzmann(4, engine="trw").fit(X)
+def test_a_surrogate_says_so(rng):
+    X = rng.integers(0, 2, (50, 9))
+    model = MarkovNetwork.ising(grid_edges(3, 3), engine="trw", l2=1.0).fit(X)
     assert model.engine_ == "trw"
+    exact = clone(model).set_params(engine="exact").fit(X)
+    np.testing.assert_allclose(model.parameters_, exact.parameters_, atol=0.2)
     value, lower, upper = model.log_partition(bounds=True)
-    assert lower < value <= upper
+    assert lower < model.set_params(engine="exact").log_partition() < upper
+    assert value == pytest.approx(upper, abs=1e-6)
     with pytest.raises(ValueError, match="exact inference"):
         model.standard_errors()
-    assert (model.predict(np.full((1, 4), -1)) >= 0).all()
+    model.set_params(engine="trw")
+    assert (model.predict(np.full((1, 9), -1)) >= 0).all()
+
+
+def test_auto_takes_an_approximate_engine_where_exact_sums_do_not_fit(rng):
+    X = rng.integers(0, 2, (30, 9))
+    model = MarkovNetwork.ising(grid_edges(3, 3), engine_options={"memory_limit": 100.0}, l2=1.0).fit(X)
+    assert model.engine_ == "trw"
+    assert np.isfinite(model.score(X))

@@ -12,6 +12,7 @@ from partita import minimize
 from partita.core.errors import CapabilityError, TooLargeError
 from partita.core.results import Result, Status
 from partita.features import TableType, TiedTables
+from partita.features.statistics import table_types
 from partita.objectives import GraphLikelihood
 from partita.structures import FactorGraph, factor_graph
 from partita.structures.evidence import Evidence
@@ -137,10 +138,14 @@ def test_threads_do_not_matter():
 
 
 def test_a_surrogate_takes_log_z_and_marginals_from_its_engine(rng, monkeypatch):
+    calls = []
+
     def halved(graph, flat, **options):
-        assert options == {"n_sweeps": 3}
+        assert options.pop("messages", None) == (calls or None)
+        assert options == {"n_sweeps": 3, "lower": False}
+        calls.append(1)
         exact = graph.infer(flat[0], "exact")
-        return Result(0.5 * exact.log_z, 0.5 * exact.marginals[None], exact=False)
+        return Result(0.5 * exact.log_z, 0.5 * exact.marginals[None], exact=False, messages=calls)
 
     monkeypatch.setattr(factor_graph, "find_engine", lambda name: halved)
     features, base, y = make(rng)
@@ -152,6 +157,22 @@ def test_a_surrogate_takes_log_z_and_marginals_from_its_engine(rng, monkeypatch)
         minimize(objective, solver="newton")
 
 
+@pytest.mark.parametrize("engine", ["bp", "trw", "mean_field"])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_gradients_of_surrogates(rng, engine, unknown):
+    graph = FactorGraph.grid(3, 4)
+    features = TiedTables(graph, table_types(graph, None, "spins"))
+    X = rng.integers(-1 if unknown else 0, 2, (30, 12))
+    options = {"tol": 1e-12}
+    objective = GraphLikelihood(features, X, engine=engine, options=options, penalty=0.1)
+    theta, v = 0.3 * rng.standard_normal((2, features.size))
+    slope = (objective.at(theta + 1e-4 * v).value - objective.at(theta - 1e-4 * v).value) / 2e-4
+    assert objective.at(theta).gradient @ v == pytest.approx(slope, rel=1e-5)
+    exact = GraphLikelihood(features, X, penalty=0.1).at(theta).value
+    if engine != "bp":
+        assert (objective.at(theta).value > exact) == (engine == "trw")
+
+
 def test_bad_data_are_refused(rng):
     features, base, y = make(rng)
     for change, message in (
@@ -161,6 +182,7 @@ def test_bad_data_are_refused(rng):
         ({"y": np.where(np.arange(9) < 2, 0, y)}, "forbidden configuration in example 0"),
         ({"penalty": -1.0}, "penalty must be"),
         ({"engine": "gibbs"}, "engine must be one of"),
+        ({"engine": "trw", "options": {"tree_steps": 3}}, "tree_steps must be 0"),
         ({"base": np.zeros(3)}, "base must have shape"),
     ):
         with pytest.raises(ValueError, match=message):

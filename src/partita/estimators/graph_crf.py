@@ -14,7 +14,7 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
-from ..inference.decoding import log_partition_bounds
+from ..inference.decoding import decode, log_partition_bounds
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import graph_covariance
 from ..report import ProgressPrinter
@@ -269,14 +269,14 @@ class GraphCRF(SavedModel, BaseEstimator):
     def predict(self, X: Any) -> list[Any]:
         """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
 
-        Where exact inference does not fit into memory or the engine is approximate, the most probable label of each node.
+        Where exact inference does not fit into memory or the engine is approximate, ``"map"`` is what max-product finds.
         """
         data, graph, u = self._read(X)
         return self._named(data, self._best(data, graph, u))
 
     def _best(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> IntArray:
-        if self.decoding == "map" and graph.choose(self.engine, **self._options()) == "exact":
-            return graph.argmax(u, **self._options())[0]
+        if self.decoding == "map":
+            return decode(graph, u, self.engine, **self._options())
         states, marginals = np.zeros(graph.n_variables, np.int64), self._marginals(data, graph, u)
         for code, kind in enumerate(data.node_types):
             states[data.codes == code] = marginals[kind].argmax(1)

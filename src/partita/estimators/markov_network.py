@@ -275,7 +275,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
     def predict(self, X: Any) -> IntArray:
         """X with its unknown values filled in: the most probable ones together, given the known.
 
-        Where that does not fit into memory, each has its own most probable state, by the marginals of the engine.
+        Where that does not fit into memory or the engine is approximate, what max-product finds.
         """
         evidence, u = self._evidence(X)
         if evidence.rest is None:

@@ -8,11 +8,11 @@ import numpy as np
 
 from ..core.results import FloatArray, IntArray
 from ..structures import FactorGraph
+from .belief_propagation import max_product
 
 
 def decode(graph: FactorGraph, potentials: FloatArray, engine: str = "auto", **options: Any) -> IntArray:
-    """The most probable configuration if the engine is exact; else the most probable state of every variable by its
-    marginals.
+    """The most probable configuration of each example if the engine is exact; else a good one, by max-product.
 
     Examples
     --------
@@ -25,10 +25,7 @@ def decode(graph: FactorGraph, potentials: FloatArray, engine: str = "auto", **o
     name = graph.choose(engine, **options)
     if name == "exact":
         return graph.argmax(potentials, **options)[0]
-    if engine == "auto":
-        options.pop("memory_limit", None)
-    marginals = graph.variable_marginals(graph.infer(potentials, name, **options).marginals)
-    return np.array([int(p.argmax()) for p in marginals], dtype=np.int64)
+    return max_product(graph, potentials)[0]
 
 
 def log_partition_bounds(

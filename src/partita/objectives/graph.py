@@ -16,11 +16,12 @@ from ..core.validation import check_choice, check_weights
 from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
 from ..structures.evidence import Evidence, check_states, factor_examples
+from ..structures.factor_graph import FactorGraph
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
 LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
-#: Engines whose log Z is convex.
-CONVEX = ("exact", "trw")
+#: Engines whose log Z is convex, and those that can begin where they ended.
+CONVEX, WARM = ("exact", "trw"), ("bp", "trw")
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
 #: The power of the diagonal of the Hessian that scales steps.
@@ -38,7 +39,7 @@ class GraphLikelihood:
     on the unknown states of each row that has any).
 
     With an approximate engine, log Z and its gradient are the engine's: a surrogate likelihood. Unknown states are summed
-    out exactly where that fits.
+    out exactly where that fits. Messages begin where those of the last evaluation ended.
 
     Parameters
     ----------
@@ -89,6 +90,11 @@ class GraphLikelihood:
         self.engine = graph.choose(engine, **self.options)
         if engine == "auto" and self.engine != "exact":
             self.options.pop("memory_limit", None)
+        if self.options.get("tree_steps"):
+            raise ValueError("tree_steps must be 0 in learning: with more, marginals are not the gradient of log Z")
+        if self.engine == "trw":
+            self.options["lower"] = False  # nobody asks, and it takes most of the time
+        self._messages: dict[str, Any] = {}
         if self.engine == "exact":
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
         self.evidence = Evidence(graph, states)
@@ -141,7 +147,14 @@ class GraphLikelihood:
 
     def infer(self, u: FloatArray) -> Result:
         """log Z and marginals of the whole graph."""
-        return self.graph.infer(u, self.engine, **self.options)
+        return self._run("all", self.graph, u)
+
+    def _run(self, name: str, graph: FactorGraph, u: FloatArray) -> Result:
+        if self.engine not in WARM:
+            return graph.infer(u, self.engine, **self.options)
+        result = graph.infer(u, self.engine, **self.options, messages=self._messages.get(name))
+        self._messages[name] = result.messages
+        return result
 
     def infer_rest(self, u: FloatArray) -> Result | None:
         """The same of the unknown states, given the known ones."""
@@ -151,13 +164,18 @@ class GraphLikelihood:
         part = u[self.evidence.index]
         if rest.choose("auto") == "exact":
             return rest.infer(part, "exact")
-        return rest.infer(part, self.engine, **self.options)
+        return self._run("rest", rest, part)
 
     @cached_property
     def least_diagonal(self) -> FloatArray:
         """A floor under the diagonal of the Hessian where that scales steps."""
+        return np.maximum(LEAST_CURVATURE * self.uniform_diagonal, 1e-12)
+
+    @cached_property
+    def uniform_diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian of the loss, as if factors were independent and uniform."""
         sizes = np.repeat(np.diff(self.graph.offsets), np.diff(self.graph.offsets))
-        return np.maximum(LEAST_CURVATURE * self.features.variances(1.0 / sizes, self.entry_mass), 1e-12)
+        return self.features.variances(1.0 / sizes, self.entry_mass)
 
     def at(self, parameters: FloatArray) -> GraphPoint:
         """The objective seen from `parameters`."""

@@ -16,6 +16,8 @@ SIZE_LIMIT = 3000
 SINGULAR = 1e-10
 #: and the number of examples' worth of information (as at zero weights) below which the estimate runs to infinity.
 SEPARATED = 0.01
+#: The same, by factors taken alone, from which there is no doubt.
+CLEAR = 1.0
 
 
 def graph_covariance(point: GraphPoint, method: str = "information") -> FloatArray:
@@ -40,7 +42,9 @@ def graph_covariance(point: GraphPoint, method: str = "information") -> FloatArr
         raise ValueError(f"standard errors need a {o.size} x {o.size} matrix; the limit is {SIZE_LIMIT}")
     H = _matrix(point)
     Q = np.eye(o.size)
-    if not o.penalty.min() > 0.0:
+    alone = np.sqrt(o.uniform_diagonal + 1e-300)
+    clear = np.linalg.eigvalsh(H / np.outer(alone, alone))[0] * o.weights.sum() >= CLEAR
+    if not clear and not o.penalty.min() > 0.0:
         values, Q = np.linalg.eigh(_matrix(o.at(np.zeros(o.size)), complete=True))
         keep = values > SINGULAR * values[-1]
         Q = Q[:, keep] / np.sqrt(values[keep])
