@@ -117,15 +117,31 @@ def test_one_inference_however_many_rows(rng, monkeypatch):
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton", "cg"])
+@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton", "cg", "majorize"])
 def test_solvers_reach_one_optimum(rng, solver):
     features, base, y = make(rng)
     objective = GraphLikelihood(features, y, penalty=0.1, base=base)
     solution = minimize(objective, solver=solver, tol=1e-10)
     assert solution.status in (Status.CONVERGED, Status.PRECISION)
     assert solution.point.gap < 1e-9
-    with pytest.raises(CapabilityError):
-        minimize(objective, solver="majorize")
+    with pytest.raises(CapabilityError, match="upper bound"):
+        minimize(GraphLikelihood(features, y, weights=[1.0, 2.0, 3.0], base=base), solver="majorize")
+
+
+@pytest.mark.parametrize("bound", ["symmetric", "descending", "bohning"])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_bounds_touch_and_lie_above(rng, bound, unknown):
+    features, base, y = make(rng)
+    if unknown:
+        y[[1, 4, 5]] = -1
+    objective = GraphLikelihood(features, y, weights=[2.0, 2.0, 2.0], penalty=0.1, base=base)
+    theta = rng.standard_normal(features.size)
+    point = objective.at(theta)
+    model = point.model(bound)
+    assert model.value(theta) == pytest.approx(point.value)
+    for length in (0.1, 1.0, 4.0):
+        for v in rng.standard_normal((10, features.size)):
+            assert model.value(theta + length * v) >= objective.at(theta + length * v).value - 1e-9
 
 
 def test_threads_do_not_matter():

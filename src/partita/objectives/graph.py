@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..bounds.products import ProductModel
-from ..core.protocols import Capability
+from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, Result
 from ..core.validation import check_choice, check_weights
 from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
 from ..structures.evidence import Evidence, check_states, factor_examples
 from ..structures.factor_graph import FactorGraph
+from .graph_bounds import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
 LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
@@ -116,7 +117,7 @@ class GraphLikelihood:
         self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
         if self.engine == "exact":
-            self.capabilities |= {Capability.HESSIAN_PRODUCT}
+            self.capabilities |= {Capability.HESSIAN_PRODUCT} | bound_capabilities(self)
 
     def _check_possible(self, base: FloatArray) -> None:
         """Known states must not be forbidden."""
@@ -124,6 +125,11 @@ class GraphLikelihood:
         if (sums < 0.0).any():
             i = int(np.argmax(sums.ravel() < 0.0))
             raise ValueError(f"y has a forbidden configuration in example {i}: the tables give it probability zero")
+
+    @cached_property
+    def dense(self) -> DenseGraph:
+        """The features written out, for bounds as matrices."""
+        return DenseGraph(self)
 
     @property
     def dense_cost(self) -> float:
@@ -186,6 +192,8 @@ class GraphLikelihood:
 class GraphPoint:
     """The likelihood at one parameter vector."""
 
+    came_by: FloatArray | None = None
+
     def __init__(self, objective: GraphLikelihood, theta: FloatArray, u: FloatArray) -> None:
         self.objective, self.parameters, self.u = objective, theta, u
         o = objective
@@ -221,6 +229,10 @@ class GraphPoint:
     def along(self, direction: FloatArray) -> GraphRay:
         return GraphRay(self, direction)
 
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return GraphSubspace(self, directions, momentum)
+
     @cached_property
     def _covariance(self) -> EntryCovariance:
         return EntryCovariance(self.objective.graph, self.u, **self.objective.options)
@@ -246,10 +258,10 @@ class GraphPoint:
             moved -= self._spread(self._rest_covariance.product(image[o.evidence.index]))
         return o.features.adjoint(moved) + o.penalty * v
 
-    def model(self, kind: str) -> ProductModel:
-        """The Hessian as a quadratic that is known by its products."""
-        if kind != "hessian" or Capability.HESSIAN_PRODUCT not in self.objective.capabilities:
-            raise ValueError(f"a likelihood of factor graphs by engine {self.objective.engine!r} has no model {kind!r}")
+    def model(self, kind: str) -> QuadraticModel:
+        """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `graph_bound`)."""
+        if kind != "hessian":
+            return quadratic_bound(self, kind)
         return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
 
     @cached_property
