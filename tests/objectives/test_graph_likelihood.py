@@ -15,6 +15,7 @@ from partita.features import TableType, TiedTables
 from partita.features.statistics import table_types
 from partita.objectives import GraphLikelihood
 from partita.structures import FactorGraph, factor_graph
+from partita.structures import evidence as evidence_module
 from partita.structures.evidence import Evidence
 
 
@@ -83,7 +84,8 @@ def test_value_gradient_and_products(rng, unknown):
     assert slope == pytest.approx(moved.gradient @ v)
 
 
-def test_many_rows_on_one_graph_are_the_same_as_many_graphs(rng):
+def test_many_rows_on_one_graph_are_the_same_as_many_graphs(rng, monkeypatch):
+    monkeypatch.setattr(evidence_module, "CELLS", 50)
     graph = FactorGraph.grid(2, 3)
     basis = np.array([[1.0], [-1.0], [-1.0], [1.0]])
     rows = rng.integers(0, 2, (20, 6))
@@ -207,7 +209,8 @@ def test_bad_data_are_refused(rng):
         GraphLikelihood(features, y, engine="exact", options={"memory_limit": 8.0})
 
 
-def test_evidence_with_everything_known_and_nothing_known():
+def test_evidence_with_everything_known_and_nothing_known(monkeypatch):
+    monkeypatch.setattr(evidence_module, "CELLS", 3)
     graph = FactorGraph([2, 2], [(0, 1), ()])
     assert Evidence(graph, [0, 1]).rest is None
     evidence = Evidence(graph, [[0, 1], [-1, -1]])

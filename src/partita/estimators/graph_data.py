@@ -67,6 +67,7 @@ class GraphData:
 
 def read_graphs(X: Any, fit_intercept: bool) -> GraphData:
     """Read a list of graphs (see `GraphCRF`); `fit_intercept` adds a constant to features."""
+    X = list(X) if isinstance(X, np.ndarray) and X.dtype == object else X
     if not isinstance(X, Sequence) or isinstance(X, str | bytes) or not len(X):
         raise ValueError("X must be a list of graphs, at least one: (node_features, edges) or dicts")
     node_types: dict[Hashable, int] = {}

@@ -104,9 +104,7 @@ class GraphLikelihood:
         self.entry_mass = np.repeat(self.mass[factor_examples(graph)], np.diff(graph.offsets))
         self.rest_weights = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
         self.scale = float(self.mass @ np.bincount(graph.examples))
-        factor = np.searchsorted(graph.offsets, self.evidence.entries, side="right") - 1
-        picked = by_cell[self.evidence.rows, factor_examples(graph)[factor]]
-        counts = np.bincount(self.evidence.entries, weights=picked, minlength=graph.size).astype(np.float64, copy=False)
+        counts = self.evidence.counts(by_cell)
         self.observed = features.adjoint(counts)
         self.constant = 0.0
         if self.base is not None:
@@ -168,9 +166,13 @@ class GraphLikelihood:
         if rest is None:
             return None
         part = u[self.evidence.index]
-        if rest.choose("auto") == "exact":
+        if self._rest_exact:
             return rest.infer(part, "exact")
         return self._run("rest", rest, part)
+
+    @cached_property
+    def _rest_exact(self) -> bool:
+        return self.evidence.rest is not None and self.evidence.rest.choose("auto") == "exact"
 
     @cached_property
     def least_diagonal(self) -> FloatArray:

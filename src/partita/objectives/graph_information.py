@@ -71,8 +71,8 @@ def example_scores(point: GraphPoint) -> FloatArray:
     o, e = point.objective, point.objective.evidence
     g, A = o.graph, o.features.matrix
     owner = factor_examples(g)
-    factor = np.searchsorted(g.offsets, e.entries, side="right") - 1
-    cells, entries, values = [e.rows * g.n_examples + owner[factor]], [e.entries], [np.ones(len(e.entries))]
+    row, factor, entry = e.settled_cells
+    cells, entries, values = [row * g.n_examples + owner[factor]], [entry], [np.ones(len(entry))]
     if e.rest is not None and point.rest is not None:
         example = np.repeat(factor_examples(e.rest), np.diff(e.rest.offsets))
         cells.append(e.rest_rows[example] * g.n_examples + e.rest_examples[example])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,9 @@ from numpy.typing import ArrayLike
 
 from ..core.results import FloatArray, IntArray
 from .factor_graph import FactorGraph
+
+#: Numbers that are worked on at a time.
+CELLS = 2_000_000
 
 
 class Evidence:
@@ -22,8 +27,6 @@ class Evidence:
 
     Attributes
     ----------
-    rows, entries : int arrays
-        For each row and each factor without unknown variables, the entry of the potentials that is picked.
     rest : FactorGraph or None
         The unknown variables of all rows as one graph, an example for each row and example of `graph` that has any. Known
         variables are gone from the factors. None if everything is known.
@@ -40,33 +43,27 @@ class Evidence:
     >>> from partita.structures import FactorGraph
     >>> from partita.structures.evidence import Evidence
     >>> evidence = Evidence(FactorGraph([2, 3], [(0,), (0, 1)]), [[1, -1], [1, 2]])
-    >>> evidence.index, evidence.entries
-    (array([5, 6, 7]), array([1, 1, 7]))
+    >>> evidence.index
+    array([5, 6, 7])
+    >>> evidence.settled(np.arange(8.0)).ravel()
+    array([1., 8.])
     """
 
     def __init__(self, graph: FactorGraph, states: ArrayLike) -> None:
         self.graph = graph
         self.states = check_states(graph, states)
-        n = len(self.states)
+        self.n_rows = len(self.states)
         unknown = self.states < 0
         self.variable_rows, self.variables = (part.astype(np.int64) for part in np.nonzero(unknown))
         number = np.full(self.states.shape, -1, np.int64)
         number[unknown] = np.arange(len(self.variables))
-        arities = np.array([len(scope) for scope in graph.factors], dtype=np.int64)
-        rows, entries, scopes, index = [], [], [], []
-        for arity in np.unique(arities).tolist():
-            factors = np.flatnonzero(arities == arity)
-            scope = np.array([graph.factors[k] for k in factors], dtype=np.int64).reshape(len(factors), arity)
-            counts = graph.cardinalities[scope]
-            strides = np.ones_like(counts)
-            strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
-            place = graph.offsets[factors] + (np.maximum(self.states, 0)[:, scope] * strides).sum(2)
-            mask = (unknown[:, scope] << np.arange(arity)).sum(2)
-            row, f = np.nonzero(mask == 0)
-            rows.append(row)
-            entries.append(place[row, f])
+        self._groups = _by_arity(graph)
+        scopes, index = [], []
+        partial = np.flatnonzero(unknown.any(1))
+        for factors, scope, counts, strides in self._groups:
+            place, mask = self._places(partial, factors, scope, strides)
             row, f = np.nonzero(mask)
-            free = (mask[row, f][:, None] >> np.arange(arity)) & 1
+            free = (mask[row, f][:, None] >> np.arange(scope.shape[1])) & 1
             shapes, shape_of = np.unique(np.where(free > 0, counts[f], 0), axis=0, return_inverse=True)
             for s, shape in enumerate(shapes):
                 axes = np.flatnonzero(shape)
@@ -74,10 +71,8 @@ class Evidence:
                 digits = np.indices(tuple(shape[axes])).reshape(len(axes), -1)
                 r, k = row[cells], f[cells]
                 index.append((place[r, k][:, None] + strides[k][:, axes] @ digits).ravel())
-                scopes += number[r[:, None], scope[k][:, axes]].tolist()
-        none = np.zeros(0, np.int64)
-        self.rows, self.entries = np.concatenate([none, *rows]), np.concatenate([none, *entries])
-        self.index = np.concatenate([none, *index])
+                scopes += number[partial[r][:, None], scope[k][:, axes]].tolist()
+        self.index = np.concatenate([np.zeros(0, np.int64), *index])
         owners, examples = np.unique(
             self.variable_rows * graph.n_examples + graph.examples[self.variables], return_inverse=True
         )
@@ -86,16 +81,43 @@ class Evidence:
         if len(self.variables):
             counts = graph.cardinalities[self.variables]
             self.rest = FactorGraph(counts, scopes, examples=examples.ravel(), n_jobs=graph.n_jobs)
-        self.n_rows = n
+
+    def _places(self, rows: Any, factors: IntArray, scope: IntArray, strides: IntArray) -> tuple[IntArray, IntArray]:
+        """For rows and factors, the entry (as if unknown states were 0), and bits that say which variables are unknown."""
+        states = self.states[rows]
+        place = self.graph.offsets[factors] + (np.maximum(states, 0)[:, scope] * strides).sum(2)
+        return place, ((states < 0)[:, scope] << np.arange(scope.shape[1])).sum(2)
+
+    def _cells(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Row, factor and entry of what is settled, some rows at a time: all at once may be more than memory holds."""
+        for factors, scope, _, strides in self._groups:
+            step = max(1, CELLS // max(1, scope.size))
+            for lo in range(0, self.n_rows, step):
+                place, mask = self._places(slice(lo, lo + step), factors, scope, strides)
+                row, f = np.nonzero(mask == 0)
+                yield lo + row, factors[f], place[row, f]
+
+    @cached_property
+    def settled_cells(self) -> tuple[IntArray, IntArray, IntArray]:
+        """For each row and each factor without unknown variables: row, factor, and the entry that is picked."""
+        parts = [np.zeros((3, 0), np.int64), *(np.array(cells) for cells in self._cells())]
+        row, factor, entry = np.concatenate(parts, axis=1)
+        return row, factor, entry
+
+    def counts(self, weights: FloatArray) -> FloatArray:
+        """How often each entry is picked; `weights` are those of (rows, examples)."""
+        owner, out = factor_examples(self.graph), np.zeros(self.graph.size)
+        for row, factor, entry in self._cells():
+            out += np.bincount(entry, weights=weights[row, owner[factor]], minlength=len(out))
+        return out
 
     def settled(self, potentials: FloatArray) -> FloatArray:
         """Sums of the picked entries, (rows, examples)."""
-        g = self.graph
-        owner = factor_examples(g)
-        factor = np.searchsorted(g.offsets, self.entries, side="right") - 1
-        cell = self.rows * g.n_examples + owner[factor]
-        sums = np.bincount(cell, weights=potentials[self.entries], minlength=self.n_rows * g.n_examples)
-        return np.asarray(sums, dtype=np.float64).reshape(self.n_rows, g.n_examples)
+        n = self.graph.n_examples
+        owner, out = factor_examples(self.graph), np.zeros(self.n_rows * n)
+        for row, factor, entry in self._cells():
+            out += np.bincount(row * n + owner[factor], weights=potentials[entry], minlength=len(out))
+        return out.reshape(self.n_rows, n)
 
     def log_weights(self, potentials: FloatArray, engine: str = "auto", **options: Any) -> FloatArray:
         """log of the sum over all configurations that agree with what is known, (rows, examples)."""
@@ -128,6 +150,20 @@ class Evidence:
             for row, v, p in parts:
                 out[v][row] = p
         return out
+
+
+def _by_arity(graph: FactorGraph) -> list[tuple[IntArray, IntArray, IntArray, IntArray]]:
+    """Factors with the same number of variables: their numbers, variables, cardinalities, and steps within tables."""
+    arities = np.array([len(scope) for scope in graph.factors], dtype=np.int64)
+    out = []
+    for arity in np.unique(arities).tolist():
+        factors = np.flatnonzero(arities == arity)
+        scope = np.array([graph.factors[k] for k in factors.tolist()], dtype=np.int64).reshape(len(factors), arity)
+        counts = graph.cardinalities[scope]
+        strides = np.ones_like(counts)
+        strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
+        out.append((factors, scope, counts, strides))
+    return out
 
 
 def factor_examples(graph: FactorGraph) -> IntArray:
