@@ -12,7 +12,18 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
-    from .estimators import ChainCRF, ColumnTagger, MaxEnt, SequenceData, SoftmaxRegression, l1_max, load, save
+    from .estimators import (
+        ChainCRF,
+        ColumnTagger,
+        GraphCRF,
+        MarkovNetwork,
+        MaxEnt,
+        SequenceData,
+        SoftmaxRegression,
+        l1_max,
+        load,
+        save,
+    )
     from .solvers import (
         LBFGS,
         OWLQN,
@@ -30,7 +41,18 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
-    "estimators": ("ChainCRF", "ColumnTagger", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"),
+    "estimators": (
+        "ChainCRF",
+        "ColumnTagger",
+        "GraphCRF",
+        "MarkovNetwork",
+        "MaxEnt",
+        "SequenceData",
+        "SoftmaxRegression",
+        "l1_max",
+        "load",
+        "save",
+    ),
     "solvers": (
         *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "OWLQN", "ProximalNewton"),
         *("SGD", "SteepestDescent", "StochasticBound", "StochasticStart", "minimize"),
@@ -48,7 +70,9 @@ __all__ = [
     "ConjugateGradient",
     "ConstrainedNewton",
     "ConvergenceWarning",
+    "GraphCRF",
     "Majorize",
+    "MarkovNetwork",
     "MaxEnt",
     "ModelFileError",
     "Newton",

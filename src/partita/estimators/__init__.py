@@ -2,9 +2,22 @@
 
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
+from .graph_crf import GraphCRF
+from .markov_network import MarkovNetwork
 from .max_entropy import MaxEnt
 from .persistence import load, save
 from .sequences import SequenceData
 from .softmax import SoftmaxRegression, l1_max
 
-__all__ = ["ChainCRF", "ColumnTagger", "MaxEnt", "SequenceData", "SoftmaxRegression", "l1_max", "load", "save"]
+__all__ = [
+    "ChainCRF",
+    "ColumnTagger",
+    "GraphCRF",
+    "MarkovNetwork",
+    "MaxEnt",
+    "SequenceData",
+    "SoftmaxRegression",
+    "l1_max",
+    "load",
+    "save",
+]

@@ -5,6 +5,7 @@ from .labels import LabelFeatures
 from .linear import DenseLinear, LinearMap, SparseLinear, linear_map, row_space
 from .rows import RowBlocks
 from .templates import Templates
+from .tied_tables import TableType, TiedTables
 
 __all__ = [
     "AttributeVectorizer",
@@ -13,7 +14,9 @@ __all__ = [
     "LinearMap",
     "RowBlocks",
     "SparseLinear",
+    "TableType",
     "Templates",
+    "TiedTables",
     "linear_map",
     "row_space",
 ]

@@ -4,6 +4,7 @@ from .chain import ChainLikelihood, ChainPoint
 from .constrained import Constrained, ConstrainedPoint, compile_constraints
 from .elastic_net import ElasticNet, ElasticNetPoint
 from .feasible_set import FeasibleSet
+from .graph import GraphLikelihood, GraphPoint
 from .l1 import L1, L1Point
 from .likelihood import Likelihood, LikelihoodPoint
 
@@ -16,6 +17,8 @@ __all__ = [
     "ElasticNet",
     "ElasticNetPoint",
     "FeasibleSet",
+    "GraphLikelihood",
+    "GraphPoint",
     "L1Point",
     "Likelihood",
     "LikelihoodPoint",

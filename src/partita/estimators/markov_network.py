@@ -1,0 +1,347 @@
+"""Markov networks: distributions over variables with finitely many states, without inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..features.statistics import STATISTICS, table_types
+from ..features.tied_tables import TiedTables
+from ..inference.decoding import decode, log_partition_bounds
+from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
+from ..objectives.graph_information import graph_covariance
+from ..report import ProgressPrinter
+from ..solvers import make_solver, minimize
+from ..structures import FactorGraph
+from ..structures.evidence import Evidence, check_states
+from .convergence import warn_if_short
+from .data import unchanged_on_failure
+from .persistence import SavedModel
+
+
+class MarkovNetwork(SavedModel, BaseEstimator):
+    """p(x) proportional to exp of a sum of factors, by (penalised) maximum likelihood.
+
+    Minimises ``sum_i w_i (-log p(x_i)) + (l2 / 2) ||theta||^2``. One evaluation costs one inference, however many rows X
+    has. Unknown values are summed out.
+
+    Parameters
+    ----------
+    factors : list of tuples of int, optional
+        The variables of every factor. Default: every variable and every pair.
+    cardinalities : int or list of int, optional
+        Number of states of every variable. Default: what X shows, at least two.
+    tie : None, True or list
+        Which factors share weights: none, all of one shape, or those with the same label in a list of one label per factor.
+    statistics : {"entries", "contrasts", "spins", "agreement"}
+        What weights multiply. ``"entries"``: each entry of a table has its own. ``"contrasts"``: each entry in which no
+        variable has state 0 has (as in a log-linear model; two states: the product of zeros and ones). ``"spins"``: one
+        weight for a factor, times the product of its states read as -1 and 1. ``"agreement"``: one weight, where all
+        variables have the same state; single variables have contrasts.
+    l2 : float, default 0.0
+        Strength of the quadratic penalty. Without it, configurations that never occur can drive weights to infinity.
+    engine : {"auto", "exact", "bp", "trw", "mean_field"}
+        Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted. With an approximate engine the
+        likelihood is a surrogate, and its log Z is the engine's.
+    engine_options : dict, optional
+        Options of the engine, such as ``{"memory_limit": 1e9}``.
+    solver : str or solver object, default "auto"
+        ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``, or ``"newton"`` (exact engine only).
+    max_iter : int
+        Most iterations of the solver.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by the number of values in X, is at most `tol`.
+    warm_start : bool
+        Start from the last fit, if it has as many weights.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    parameters_ : array
+        The weights, in the order of the factors (tied ones where the first of them is).
+    tables_ : list of arrays
+        The log-potentials of every factor.
+    factors_ : list of tuples
+    cardinalities_ : array of int
+    engine_ : str
+        The engine that was used.
+    n_features_in_ : int
+        Number of variables.
+    n_iter_, trace_, status_
+        Of the solver.
+
+    Notes
+    -----
+    X is an integer array of shape (n_samples, n_variables), with states from 0. -1, None and NaN stand for unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import MarkovNetwork
+    >>> X = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 1, 1], [1, 0, 0]])
+    >>> model = MarkovNetwork.ising([(0, 1), (1, 2)]).fit(X)
+    >>> model.parameters_.round(4) + 0.0
+    array([0.    , 0.    , 0.    , 0.3466, 0.3466])
+    >>> model.predict([[1, -1, 1]])
+    array([[1, 1, 1]])
+    """
+
+    def __init__(
+        self,
+        factors: Any = None,
+        cardinalities: Any = None,
+        tie: Any = None,
+        statistics: str = "entries",
+        l2: float = 0.0,
+        engine: str = "auto",
+        engine_options: Any = None,
+        solver: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-7,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.factors = factors
+        self.cardinalities = cardinalities
+        self.tie = tie
+        self.statistics = statistics
+        self.l2 = l2
+        self.engine = engine
+        self.engine_options = engine_options
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @classmethod
+    def boltzmann(cls, m: int, **parameters: Any) -> MarkovNetwork:
+        """A fully visible Boltzmann machine: m variables in {0, 1}, a weight for each, and for each pair that is 1 together.
+
+        >>> from partita import MarkovNetwork
+        >>> len(MarkovNetwork.boltzmann(4).factors)
+        10
+        """
+        check_count("m", m, minimum=1)
+        return cls(factors=_all_pairs(m), cardinalities=[2] * m, statistics="contrasts", **parameters)
+
+    @classmethod
+    def ising(cls, graph: Any, tied: bool = False, **parameters: Any) -> MarkovNetwork:
+        """Spins with a field each and a coupling for each edge; states 0 and 1 are the spins -1 and 1.
+
+        `graph` is a list of edges between numbered variables, or a networkx graph (variables in the order of its nodes).
+        With `tied`, there is one field and one coupling.
+        """
+        n, edges = _edges(graph)
+        return cls(
+            factors=[*((v,) for v in range(n)), *edges],
+            cardinalities=[2] * n,
+            tie=_labels(n, len(edges)) if check_flag("tied", tied) else None,
+            statistics="spins",
+            **parameters,
+        )
+
+    @classmethod
+    def potts(cls, graph: Any, k: int, tied: bool = True, **parameters: Any) -> MarkovNetwork:
+        """Variables with k states: a weight for each edge whose ends agree, and one for every state of a variable but the
+        first. `graph` is as in `ising`; with `tied`, all edges share theirs, and all variables."""
+        check_count("k", k, minimum=1)
+        n, edges = _edges(graph)
+        return cls(
+            factors=[*((v,) for v in range(n)), *edges],
+            cardinalities=[k] * n,
+            tie=_labels(n, len(edges)) if check_flag("tied", tied) else None,
+            statistics="agreement",
+            **parameters,
+        )
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        for name in ("_cache", "_point"):
+            state.pop(name, None)
+        return state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovNetwork:
+        """Fit to rows of states. A failed fit changes nothing."""
+        with unchanged_on_failure(self):
+            return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any) -> MarkovNetwork:
+        self._check_parameters()
+        states = read_states(X)
+        n, m = states.shape
+        counts = self._counts(states)
+        factors = _all_pairs(m) if self.factors is None else [tuple(int(v) for v in scope) for scope in self.factors]
+        if not factors or any(not scope for scope in factors):
+            raise ValueError("factors must not be empty, and each needs at least one variable")
+        graph = FactorGraph(counts, factors, n_jobs=self.n_jobs)
+        features = TiedTables(graph, table_types(graph, self.tie, self.statistics))
+        check_states(graph, states, "X")
+        weights = check_weights("sample_weight", sample_weight, n)
+        objective: Any = GraphLikelihood(
+            features, states, weights=weights, penalty=float(self.l2), engine=self.engine, options=self.engine_options
+        )
+        last: Any = getattr(self, "parameters_", None) if self.warm_start else None
+        start = last if last is not None and last.shape == (features.size,) else None
+        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+        solution = minimize(objective, start, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+        self.n_features_in_ = m
+        self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, self.tie, self.statistics
+        self.parameters_ = np.array(solution.parameters)
+        self.engine_ = objective.engine
+        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
+        self._cache, self._point = (graph, features), solution.point
+        warn_if_short(self, solution)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_real("l2", self.l2, minimum=0.0)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        check_flag("warm_start", self.warm_start)
+        check_choice("statistics", self.statistics, STATISTICS)
+        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        make_solver(self.solver)
+        Workers(self.n_jobs)
+
+    def _counts(self, states: IntArray) -> IntArray:
+        if self.cardinalities is None:
+            return np.asarray(np.maximum(states.max(0, initial=-1) + 1, 2), dtype=np.int64)
+        given = np.asarray(self.cardinalities)
+        if given.dtype.kind not in "iu" or given.shape not in ((), (states.shape[1],)) or given.min(initial=1) < 1:
+            raise ValueError(
+                f"cardinalities must be an integer >= 1, or one for each of the {states.shape[1]} columns of X; got "
+                f"{self.cardinalities!r}"
+            )
+        return np.broadcast_to(given, (states.shape[1],)).astype(np.int64)
+
+    def _model(self) -> tuple[FactorGraph, TiedTables]:
+        check_is_fitted(self)
+        if not hasattr(self, "_cache"):
+            graph = FactorGraph(self.cardinalities_, self.factors_, n_jobs=self.n_jobs)
+            self._cache = (graph, TiedTables(graph, table_types(graph, self.tie_, self.statistics_)))
+        return self._cache
+
+    def _potentials(self) -> tuple[FactorGraph, FloatArray]:
+        graph, features = self._model()
+        return graph, features.forward(self.parameters_)
+
+    def _options(self) -> dict[str, Any]:
+        return dict(self.engine_options or {})
+
+    @property
+    def tables_(self) -> list[FloatArray]:
+        """The log-potentials of every factor."""
+        graph, u = self._potentials()
+        return graph.tables(u)
+
+    def _evidence(self, X: Any) -> tuple[Evidence, FloatArray]:
+        graph, u = self._potentials()
+        return Evidence(graph, check_states(graph, read_states(X), "X")), u
+
+    def log_partition(self, bounds: bool = False) -> float | tuple[float, float, float]:
+        """log Z by the engine; with `bounds` also numbers that are certainly below and above it."""
+        graph, u = self._potentials()
+        if bounds:
+            value, lower, upper = log_partition_bounds(graph, u, self.engine, **self._options())
+            return float(value[0]), float(lower[0]), float(upper[0])
+        return float(graph.log_partition(u, self.engine, **self._options())[0])
+
+    def log_likelihood(self, X: Any) -> FloatArray:
+        """log p of what is known in each row of X."""
+        evidence, u = self._evidence(X)
+        log_z = evidence.graph.log_partition(u, self.engine, **self._options())
+        return evidence.log_weights(u, self.engine, **self._options())[:, 0] - log_z
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the rows of X."""
+        return float(self.log_likelihood(X).mean())
+
+    def predict(self, X: Any) -> IntArray:
+        """X with its unknown values filled in: the most probable ones together, given the known.
+
+        Where that does not fit into memory or the engine is approximate, what max-product finds.
+        """
+        evidence, u = self._evidence(X)
+        if evidence.rest is None:
+            return evidence.filled(None)
+        return evidence.filled(decode(evidence.rest, u[evidence.index], self.engine, **self._options()))
+
+    def predict_marginals(self, X: Any = None) -> list[FloatArray]:
+        """For every variable, the probabilities of its states in each row, given what is known there.
+
+        Without X, given nothing: one row.
+        """
+        evidence, u = self._evidence(np.full((1, len(self.cardinalities_)), -1) if X is None else X)
+        rest, marginals = evidence.rest, None
+        if rest is not None:
+            marginals = rest.infer(u[evidence.index], self.engine, **self._options()).marginals
+        return evidence.variable_marginals(marginals)
+
+    def sample(self, size: int = 1, random_state: Any = None) -> IntArray:
+        """Independent draws, (size, n_variables). Exact, and refused where that does not fit into memory."""
+        graph, u = self._potentials()
+        return graph.sample(u, size, random_state, **self._options())
+
+    def standard_errors(self, method: str = "information") -> FloatArray:
+        """Standard errors of `parameters_`; exact engine only.
+
+        ``"information"`` inverts the observed information (penalty included), ``"sandwich"`` stays right when the model is
+        wrong. What the parametrisation leaves free has no error: `parameters_` are normalised there.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_point"):
+            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
+        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
+
+
+def read_states(X: ArrayLike) -> IntArray:
+    """Rows of states as integers, -1 where they are unknown (-1, None or NaN)."""
+    found = np.asarray(X)
+    if found.ndim != 2 or found.shape[0] == 0:
+        raise ValueError(f"X must have shape (n_samples, n_variables) with at least one row, got {found.shape}")
+    if found.dtype.kind in "iu":
+        return found.astype(np.int64)
+    if found.dtype.kind == "O":
+        found = np.array([[np.nan if x is None else x for x in row] for row in found], dtype=np.float64)
+    if found.dtype.kind not in "fb":
+        raise ValueError(f"X must hold integers, the state of each variable; got {found.dtype}")
+    values = np.where(np.isnan(found), -1.0, found)
+    if not (values == np.round(values)).all():
+        raise ValueError("X must hold integers, the state of each variable (None, NaN or -1 for unknown)")
+    return values.astype(np.int64)
+
+
+def _all_pairs(m: int) -> list[tuple[int, ...]]:
+    return [*((v,) for v in range(m)), *itertools.combinations(range(m), 2)]
+
+
+def _labels(n: int, edges: int) -> list[str]:
+    return ["variable"] * n + ["edge"] * edges
+
+
+def _edges(graph: Any) -> tuple[int, list[tuple[int, int]]]:
+    """Number of variables, and pairs of them."""
+    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        number = {node: i for i, node in enumerate(graph.nodes)}
+        return len(number), [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
+    pairs: Iterable[Any] = np.asarray(graph).tolist()
+    edges = [tuple(pair) for pair in pairs]
+    if not edges or any(len(pair) != 2 or not all(isinstance(v, int) and v >= 0 for v in pair) for pair in edges):
+        raise ValueError("graph must be a networkx graph, or a list of pairs of variable numbers")
+    return max(max(pair) for pair in edges) + 1, edges

@@ -1,0 +1,295 @@
+"""Penalised negative log-likelihood of factor graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bounds.products import ProductModel
+from ..core.protocols import Capability, QuadraticModel
+from ..core.results import FloatArray, Result
+from ..core.validation import check_choice, check_weights
+from ..features.tied_tables import TiedTables
+from ..structures.covariance import EntryCovariance
+from ..structures.evidence import Evidence, check_states, factor_examples
+from ..structures.factor_graph import FactorGraph
+from .graph_bounds import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
+
+#: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
+LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
+#: Engines whose log Z is convex, and those that can begin where they ended.
+CONVEX, WARM = ("exact", "trw"), ("bp", "trw")
+#: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
+LEAST_CURVATURE = 0.01
+#: The power of the diagonal of the Hessian that scales steps.
+POWER = 0.5
+
+
+class GraphLikelihood:
+    """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
+
+    ``Z_i(y_i)`` sums over the configurations that agree with the known states: when all are known its logarithm is their
+    score, which is linear. The potentials are ``A theta + base``. Signs and scales are those of `Likelihood`.
+
+    Examples come in one of two forms: a graph that is a union of an example each, with one row of states; or one graph with
+    many rows of states, all with the same potentials. The latter costs one inference however many rows there are (and one
+    on the unknown states of each row that has any).
+
+    With an approximate engine, log Z and its gradient are the engine's: a surrogate likelihood. Unknown states are summed
+    out exactly where that fits. Messages begin where those of the last evaluation ended.
+
+    Parameters
+    ----------
+    features : TiedTables
+        The map A and its graph.
+    y : int array of shape (n_variables,) or (n_rows, n_variables)
+        States; -1 where unknown. With several rows the graph must be a single example.
+    weights : array, optional
+        Of the examples, or of the rows.
+    penalty : float or array of shape (size,)
+        The l2 of each parameter.
+    base : array of shape (graph.size,), optional
+        Added to all potentials; -inf forbids.
+    engine : {"auto", "exact", "bp", "trw", "mean_field"}
+        See `FactorGraph.infer`.
+    options : dict, optional
+        Of the engine.
+    """
+
+    costly_rays = True
+
+    def __init__(
+        self,
+        features: TiedTables,
+        y: ArrayLike,
+        *,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        base: FloatArray | None = None,
+        engine: str = "auto",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        graph = features.graph
+        self.features, self.graph, self.size = features, graph, features.size
+        states = check_states(graph, y, "y")
+        if len(states) != 1 and graph.n_examples != 1:
+            raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(states)} rows")
+        self.n_examples = max(len(states), graph.n_examples)
+        self.weights = check_weights("weights", weights, self.n_examples)
+        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
+        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
+            raise ValueError("penalty must be finite and non-negative")
+        self.base = None if base is None else np.ascontiguousarray(base, dtype=np.float64)
+        if self.base is not None and (self.base.shape != (graph.size,) or not (self.base < np.inf).all()):
+            raise ValueError(f"base must have shape ({graph.size},) without NaN or +inf (-inf forbids)")
+        check_choice("engine", engine, LIKELIHOOD_ENGINES)
+        self.options = dict(options or {})
+        self.engine = graph.choose(engine, **self.options)
+        if engine == "auto" and self.engine != "exact":
+            self.options.pop("memory_limit", None)
+        if self.options.get("tree_steps"):
+            raise ValueError("tree_steps must be 0 in learning: with more, marginals are not the gradient of log Z")
+        if self.engine == "trw":
+            self.options["lower"] = False  # nobody asks, and it takes most of the time
+        self._messages: dict[str, Any] = {}
+        if self.engine == "exact":
+            graph.tree(**self.options)  # refuses here, before any work, what does not fit
+        self.evidence = Evidence(graph, states)
+        by_cell = self.weights.reshape(len(states), graph.n_examples)
+        self.mass = by_cell.sum(0)  # of each example of the graph
+        self.entry_mass = np.repeat(self.mass[factor_examples(graph)], np.diff(graph.offsets))
+        self.rest_weights = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
+        self.scale = float(self.mass @ np.bincount(graph.examples))
+        counts = self.evidence.counts(by_cell)
+        self.observed = features.adjoint(counts)
+        self.constant = 0.0
+        if self.base is not None:
+            self._check_possible(self.base)
+            used = counts > 0.0
+            self.constant = float(counts[used] @ self.base[used])
+        self.convex = self.evidence.rest is None and self.engine in CONVEX
+        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
+        if self.engine == "exact":
+            self.capabilities |= {Capability.HESSIAN_PRODUCT} | bound_capabilities(self)
+
+    def _check_possible(self, base: FloatArray) -> None:
+        """Known states must not be forbidden."""
+        sums = self.evidence.settled(np.where(base == -np.inf, -1.0, 0.0))
+        if (sums < 0.0).any():
+            i = int(np.argmax(sums.ravel() < 0.0))
+            raise ValueError(f"y has a forbidden configuration in example {i}: the tables give it probability zero")
+
+    @cached_property
+    def dense(self) -> DenseGraph:
+        """The features written out, for bounds as matrices."""
+        return DenseGraph(self)
+
+    @property
+    def dense_cost(self) -> float:
+        """Forming the Hessian takes as many products as there are parameters."""
+        return float(self.size)
+
+    @property
+    def strong_cost(self) -> float:
+        """There is no strong preconditioner."""
+        return np.inf
+
+    @property
+    def blas_threads(self) -> int | None:
+        """Features of factors are narrow: one thread."""
+        return 1
+
+    def potentials(self, theta: FloatArray) -> FloatArray:
+        """``A theta + base``."""
+        u = self.features.forward(theta)
+        return u if self.base is None else u + self.base
+
+    def infer(self, u: FloatArray) -> Result:
+        """log Z and marginals of the whole graph."""
+        return self._run("all", self.graph, u)
+
+    def _run(self, name: str, graph: FactorGraph, u: FloatArray) -> Result:
+        if self.engine not in WARM:
+            return graph.infer(u, self.engine, **self.options)
+        result = graph.infer(u, self.engine, **self.options, messages=self._messages.get(name))
+        self._messages[name] = result.messages
+        return result
+
+    def infer_rest(self, u: FloatArray) -> Result | None:
+        """The same of the unknown states, given the known ones."""
+        rest = self.evidence.rest
+        if rest is None:
+            return None
+        part = u[self.evidence.index]
+        if self._rest_exact:
+            return rest.infer(part, "exact")
+        return self._run("rest", rest, part)
+
+    @cached_property
+    def _rest_exact(self) -> bool:
+        return self.evidence.rest is not None and self.evidence.rest.choose("auto") == "exact"
+
+    @cached_property
+    def least_diagonal(self) -> FloatArray:
+        """A floor under the diagonal of the Hessian where that scales steps."""
+        return np.maximum(LEAST_CURVATURE * self.uniform_diagonal, 1e-12)
+
+    @cached_property
+    def uniform_diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian of the loss, as if factors were independent and uniform."""
+        sizes = np.repeat(np.diff(self.graph.offsets), np.diff(self.graph.offsets))
+        return self.features.variances(1.0 / sizes, self.entry_mass)
+
+    def at(self, parameters: FloatArray) -> GraphPoint:
+        """The objective seen from `parameters`."""
+        theta = np.ascontiguousarray(parameters, dtype=np.float64)
+        return GraphPoint(self, theta, self.potentials(theta))
+
+
+class GraphPoint:
+    """The likelihood at one parameter vector."""
+
+    came_by: FloatArray | None = None
+
+    def __init__(self, objective: GraphLikelihood, theta: FloatArray, u: FloatArray) -> None:
+        self.objective, self.parameters, self.u = objective, theta, u
+        o = objective
+        self.result, self.rest = o.infer(u), o.infer_rest(u)
+        value = float((o.mass * self.result.log_z).sum()) - float((o.observed * theta).sum()) - o.constant
+        if self.rest is not None:
+            value -= float((o.rest_weights * self.rest.log_z).sum())
+        self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        residual = o.entry_mass * self.result.marginals
+        if self.rest is not None:
+            residual = residual - self._spread(self.rest.marginals)
+        return o.features.adjoint(residual) - o.observed + o.penalty * self.parameters
+
+    def _spread(self, values: FloatArray) -> FloatArray:
+        """Numbers for the entries of what is unknown, weighted, at their places in the whole."""
+        o = self.objective
+        rest = o.evidence.rest
+        assert rest is not None
+        weights = np.repeat(o.rest_weights[factor_examples(rest)], np.diff(rest.offsets))
+        sums = np.bincount(o.evidence.index, weights=weights * values, minlength=o.graph.size)
+        return np.asarray(sums, dtype=np.float64)
+
+    @property
+    def gap(self) -> float:
+        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; else inf."""
+        penalty = self.objective.penalty
+        return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
+
+    def along(self, direction: FloatArray) -> GraphRay:
+        return GraphRay(self, direction)
+
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return GraphSubspace(self, directions, momentum)
+
+    @cached_property
+    def _covariance(self) -> EntryCovariance:
+        return EntryCovariance(self.objective.graph, self.u, **self.objective.options)
+
+    @cached_property
+    def _rest_covariance(self) -> EntryCovariance | None:
+        rest = self.objective.evidence.rest
+        return None if rest is None else EntryCovariance(rest, self.u[self.objective.evidence.index])
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v, where H is the curvature of log Z and the penalty: above the Hessian where states are unknown."""
+        return lambda v: self._product(v, observed=False)
+
+    def information_product(self) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v with the Hessian itself, what unknown states take from it included."""
+        return lambda v: self._product(v, observed=True)
+
+    def _product(self, v: FloatArray, observed: bool) -> FloatArray:
+        o = self.objective
+        image = o.features.forward(v)
+        moved = o.entry_mass * self._covariance.product(image)
+        if observed and self._rest_covariance is not None:
+            moved -= self._spread(self._rest_covariance.product(image[o.evidence.index]))
+        return o.features.adjoint(moved) + o.penalty * v
+
+    def model(self, kind: str) -> QuadraticModel:
+        """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `graph_bound`)."""
+        if kind != "hessian":
+            return quadratic_bound(self, kind)
+        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if factors were independent."""
+        o = self.objective
+        return np.maximum(o.features.variances(self.result.marginals, o.entry_mass) + o.penalty, 1e-12)
+
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> v over the square root of the diagonal of the Hessian."""
+        scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
+        return lambda v: scaling * v
+
+
+class GraphRay:
+    """The likelihood on a half-line. A step costs as much as a new point."""
+
+    def __init__(self, origin: GraphPoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+
+    @cached_property
+    def image(self) -> FloatArray:
+        """The potentials of the direction."""
+        return self.origin.objective.features.forward(self.direction)
+
+    def at(self, step: float) -> tuple[GraphPoint, float]:
+        origin = self.origin
+        point = GraphPoint(origin.objective, origin.parameters + step * self.direction, origin.u + step * self.image)
+        return point, float((point.gradient * self.direction).sum())

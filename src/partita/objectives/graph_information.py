@@ -1,0 +1,90 @@
+"""Covariance of estimates on factor graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.results import FloatArray
+from ..core.validation import check_choice
+from ..structures.evidence import factor_examples
+from .graph import GraphPoint
+
+#: Parameters above which the covariance matrix is refused.
+SIZE_LIMIT = 3000
+#: Share of the largest eigenvalue below which the information along a direction counts as none,
+SINGULAR = 1e-10
+#: and the number of examples' worth of information (as at zero weights) below which the estimate runs to infinity.
+SEPARATED = 0.01
+#: The same, by factors taken alone, from which there is no doubt.
+CLEAR = 1.0
+
+
+def graph_covariance(point: GraphPoint, method: str = "information") -> FloatArray:
+    """H^-1, or H^-1 J H^-1 (``"sandwich"``) with J the sum of outer products of the examples' scores.
+
+    H is the Hessian of the objective, penalty included, and what unknown states take from it. Directions in theta that
+    change no probability get variance zero: estimates that start from zero have no part in them.
+
+    Raises
+    ------
+    ValueError
+        When inference is not exact, or the estimates are not identified.
+    """
+    check_choice("method", method, ("information", "sandwich"))
+    o = point.objective
+    if o.engine != "exact":
+        raise ValueError(
+            f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
+            "about the spread of the estimates. Raise memory_limit, or bootstrap"
+        )
+    if o.size > SIZE_LIMIT:
+        raise ValueError(f"standard errors need a {o.size} x {o.size} matrix; the limit is {SIZE_LIMIT}")
+    H = _matrix(point)
+    Q = np.eye(o.size)
+    alone = np.sqrt(o.uniform_diagonal + 1e-300)
+    clear = np.linalg.eigvalsh(H / np.outer(alone, alone))[0] * o.weights.sum() >= CLEAR
+    if not clear and not o.penalty.min() > 0.0:
+        values, Q = np.linalg.eigh(_matrix(o.at(np.zeros(o.size)), complete=True))
+        keep = values > SINGULAR * values[-1]
+        Q = Q[:, keep] / np.sqrt(values[keep])
+        if np.linalg.eigvalsh(Q.T @ H @ Q)[0] * o.weights.sum() < SEPARATED:
+            raise ValueError(
+                "the information is singular: the data leave some weights undetermined or drive them to infinity (a "
+                "configuration that never occurs, or states that are never known); set l2 > 0"
+            )
+    inverse = Q @ np.linalg.solve(Q.T @ H @ Q, Q.T)
+    if method == "information":
+        return np.asarray(inverse)
+    S = example_scores(point)
+    return np.asarray(inverse @ (S.T @ S) @ inverse)
+
+
+def _matrix(point: GraphPoint, complete: bool = False) -> FloatArray:
+    product = point.hessian_product() if complete else point.information_product()
+    H = np.column_stack([product(unit) for unit in np.eye(point.objective.size)])
+    return np.asarray(0.5 * (H + H.T))
+
+
+def example_scores(point: GraphPoint) -> FloatArray:
+    """Gradients of the weighted log-likelihood of each example, (examples, parameters)."""
+    o, e = point.objective, point.objective.evidence
+    g, A = o.graph, o.features.matrix
+    owner = factor_examples(g)
+    row, factor, entry = e.settled_cells
+    cells, entries, values = [row * g.n_examples + owner[factor]], [entry], [np.ones(len(entry))]
+    if e.rest is not None and point.rest is not None:
+        example = np.repeat(factor_examples(e.rest), np.diff(e.rest.offsets))
+        cells.append(e.rest_rows[example] * g.n_examples + e.rest_examples[example])
+        entries.append(e.index)
+        values.append(point.rest.marginals)
+    expected: FloatArray | float = 0.0
+    if g.n_examples > 1:
+        cells.append(np.repeat(owner, np.diff(g.offsets)))
+        entries.append(np.arange(g.size))
+        values.append(-point.result.marginals)
+    else:
+        expected = o.features.adjoint(point.result.marginals)
+    where = (np.concatenate(cells), np.concatenate(entries))
+    M = sp.csr_matrix((np.concatenate(values), where), shape=(o.n_examples, g.size))
+    return np.asarray(o.weights[:, None] * ((M @ A).toarray() - expected))

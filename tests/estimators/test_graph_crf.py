@@ -1,0 +1,295 @@
+"""Conditional random fields on graphs against chains, enumeration and the rules of scikit-learn."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize as scipy_minimize
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from partita import ChainCRF, GraphCRF, load
+from partita.core.errors import ConvergenceWarning
+from partita.structures import FactorGraph
+
+
+def chains(rng, n=25, labels=3, d=4):
+    X, y = [], []
+    for _ in range(n):
+        length = int(rng.integers(1, 9))
+        z = rng.integers(0, labels, length)
+        X.append(np.eye(labels, d)[z] + rng.standard_normal((length, d)))
+        y.append(z)
+    return X, y
+
+
+def chain_edges(length):
+    return np.column_stack([np.arange(length - 1), np.arange(1, length)])
+
+
+def as_graphs(X):
+    return [(x, chain_edges(len(x))) for x in X]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_on_chains_it_is_the_chain(rng, missing):
+    X, y = chains(rng)
+    known = [[None if rng.random() < missing else int(v) for v in row] for row in y]
+    weights = rng.random(len(X))
+    chain = ChainCRF(l2=0.7, features="all", transitions="all", tol=1e-10, max_iter=2000)
+    chain.fit(X, known, sample_weight=weights)
+    graph = GraphCRF(l2=0.7, fit_intercept=False, tol=1e-10).fit(as_graphs(X), known, sample_weight=weights)
+    assert graph.trace_.objective[-1] == pytest.approx(chain.trace_.objective[-1], rel=1e-9)
+    for (a, b), w in chain.transition_features_.items():
+        assert graph.weights_[("edge", "node", "node")][0, a, b] == pytest.approx(w, abs=1e-5)
+    for (a, label), w in chain.state_features_.items():
+        assert graph.weights_[("node", "node")][a, label] == pytest.approx(w, abs=1e-5)
+    new, truth = chains(rng)
+    for found, expected in zip(graph.predict(as_graphs(new)), chain.predict(new), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    found = np.concatenate(graph.predict_marginals(as_graphs(new)))
+    np.testing.assert_allclose(
+        found, [[p[k] for k in range(3)] for row in chain.predict_marginals(new) for p in row], atol=1e-6
+    )
+    assert graph.score(as_graphs(new), truth) == pytest.approx(chain.score(new, truth))
+
+
+def small_graph():
+    """Two types of nodes, features on one kind of edge, and a factor of three nodes."""
+    rng = np.random.default_rng(5)
+    X, y = [], []
+    for n in (3, 2, 4):
+        nodes = {"a": rng.standard_normal((n, 2)), "b": sp.csr_matrix(rng.standard_normal((2, 1)))}
+        graph = {
+            "nodes": nodes,
+            "edges": {"near": chain_edges(n), ("a", "b"): np.array([[0, 1], [1, 0]])},
+            "edge_features": {"near": rng.standard_normal((n - 1, 2))},
+            "factors": {"three": np.array([[0, 1, n]])},
+        }
+        X.append(graph)
+        y.append({"a": rng.choice(["x", "y", "z"], n).tolist(), "b": rng.integers(0, 2, 2).tolist()})
+    return X, y
+
+
+def brute_scores(model, weights, graph):
+    """Every labelling of a graph (codes) and its score, from the definition."""
+    n = len(graph["nodes"]["a"])
+    counts = [3] * n + [2] * 2
+    A, B = graph["nodes"]["a"], graph["nodes"]["b"].toarray()
+    A, B = np.column_stack([A, np.ones(n)]), np.column_stack([B, np.ones(2)])
+    E = np.column_stack([graph["edge_features"]["near"], np.ones(n - 1)])
+    labellings = list(itertools.product(*(range(k) for k in counts)))
+    scores = []
+    for c in labellings:
+        s = sum(A[i] @ weights[("node", "a")][:, c[i]] for i in range(n))
+        s += sum(B[i] @ weights[("node", "b")][:, c[n + i]] for i in range(2))
+        s += sum(E[i] @ weights[("near", "a", "a")][:, c[i], c[i + 1]] for i in range(n - 1))
+        s += sum(weights[(("a", "b"), "a", "b")][0, c[i], c[n + j]] for i, j in ((0, 1), (1, 0)))
+        s += weights[("three", "a", "a", "b")][0, c[0], c[1], c[n]]
+        scores.append(s)
+    return np.array(labellings), np.array(scores)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_typed_nodes_and_large_factors_against_enumeration(missing):
+    X, y = small_graph()
+    if missing:
+        y[0]["a"][1] = None
+        y[2]["b"] = [-1, -1]
+    model = GraphCRF(l2=0.5, tol=1e-9, classes={"a": ["x", "y", "z"], "b": [0, 1]}).fit(X, y)
+    assert model.n_iter_ > 3
+
+    def loss(theta):
+        weights = model._by_kind(theta)
+        value = 0.25 * theta @ theta
+        for graph, labels in zip(X, y, strict=True):
+            c, s = brute_scores(model, weights, graph)
+            codes = ["xyz".index(v) if v else -1 for v in labels["a"]] + labels["b"]
+            agree = ((c == codes) | (np.array(codes) < 0)).all(1)
+            value += np.logaddexp.reduce(s) - np.logaddexp.reduce(s[agree])
+        return value
+
+    assert model.trace_.objective[-1] == pytest.approx(loss(model.parameters_), rel=1e-10)
+    if not missing:  # convex: a short search by scipy must not go lower
+        found = scipy_minimize(loss, model.parameters_, method="BFGS", options={"maxiter": 2})
+        assert found.fun > model.trace_.objective[-1] - 1e-7
+    marginals, best = model.predict_marginals(X), model.predict(X)
+    for graph, p, z in zip(X, marginals, best, strict=True):
+        c, s = brute_scores(model, model.weights_, graph)
+        q = np.exp(s - np.logaddexp.reduce(s))
+        n = len(p["a"])
+        for v in range(n + 2):
+            row = p["a"][v] if v < n else p["b"][v - n]
+            np.testing.assert_allclose(row, np.bincount(c[:, v], weights=q, minlength=len(row)), atol=1e-10)
+        codes = ["xyz".index(v) for v in z["a"]] + z["b"].tolist()
+        np.testing.assert_array_equal(codes, c[s.argmax()])
+    value, lower, upper = model.log_partition(X, bounds=True)
+    np.testing.assert_array_equal(lower, upper)
+    np.testing.assert_allclose(value[0], np.logaddexp.reduce(brute_scores(model, model.weights_, X[0])[1]))
+    errors = model.standard_errors("sandwich")
+    assert errors.keys() == model.weights_.keys()
+    assert errors[("near", "a", "a")].shape == (3, 3, 3)
+
+
+def test_forbidden_pairs_never_occur(rng):
+    X, y = chains(rng, labels=3)
+    y = [np.sort(row) for row in y]
+    table = np.where(np.tri(3, k=-1) > 0, -np.inf, 0.0)
+    model = GraphCRF(tables={"edge": table}, l2=0.1).fit(as_graphs(X), y)
+    new = as_graphs(chains(rng, n=60)[0])
+    assert all((np.diff(row) >= 0).all() for row in model.predict(new))
+    assert all((np.diff(row, axis=0) >= 0).all() for row in model.sample(new, 3, 0))
+    with pytest.raises(ValueError, match="forbidden configuration in example 0"):
+        GraphCRF(tables={"edge": table}).fit([(np.ones((2, 1)), [[0, 1]])] * 2, [[2, 1], [0, 1]])
+    with pytest.raises(ValueError, match=r"shape \(2, 2\)"):
+        GraphCRF(tables={"edge": table}).fit([(np.ones((2, 1)), [[0, 1]])], [[1, 0]])
+    with pytest.raises(ValueError, match="tables has 'edgy'"):
+        GraphCRF(tables={"edgy": table}).fit(as_graphs(X), y)
+
+
+def test_symmetric_edges_have_no_direction(rng):
+    X, y = chains(rng)
+    turned = [(x, chain_edges(len(x))[:, ::-1]) for x in X]
+    one, two = (GraphCRF(symmetric=True, tol=1e-9).fit(graphs, y) for graphs in (as_graphs(X), turned))
+    W = one.weights_[("edge", "node", "node")][0]
+    np.testing.assert_allclose(W, W.T)
+    np.testing.assert_allclose(one.parameters_, two.parameters_, atol=1e-6)
+    assert one.parameters_.size < GraphCRF().fit(as_graphs(X), y).parameters_.size
+
+
+def test_sparse_features_do_as_well_and_threads_do_not_matter(rng):
+    X, y = chains(rng)
+    dense = GraphCRF(n_jobs=1).fit(as_graphs(X), y)
+    two = GraphCRF(n_jobs=2).fit(as_graphs(X), y)
+    sparse = GraphCRF().fit([(sp.csr_matrix(x), edges) for x, edges in as_graphs(X)], y)
+    np.testing.assert_array_equal(dense.parameters_, two.parameters_)
+    np.testing.assert_allclose(dense.parameters_, sparse.parameters_, atol=1e-7)
+
+
+def test_model_files_and_copies(rng, tmp_path):
+    X, y = small_graph()
+    plain = as_graphs(chains(rng)[0])
+    halves = [np.full(len(x), k > 3, int) for k, (x, _) in enumerate(plain)]
+    for model, graphs, labels in (
+        (GraphCRF(tables={("near", "a", "a"): np.full((3, 3), -0.5)}), X, y),
+        (GraphCRF(tables={"edge": [[0.0, -np.inf], [0.0, 0.0]]}), plain, halves),
+    ):
+        model.fit(graphs, labels)
+        model.save(tmp_path / "m.partita")
+        again = load(tmp_path / "m.partita")
+        np.testing.assert_array_equal(again.log_likelihood(graphs, labels), model.log_likelihood(graphs, labels))
+        for a, b in zip(again.predict(graphs), model.predict(graphs), strict=True):
+            assert str(a) == str(b)
+        with pytest.raises(ValueError, match="fit again"):
+            again.standard_errors()
+        fresh = clone(again).fit(graphs, labels)
+        np.testing.assert_array_equal(fresh.parameters_, model.parameters_)
+        warm = model.set_params(warm_start=True).fit(graphs, labels)
+        assert warm.n_iter_ == 0
+
+
+def test_it_works_in_a_grid_search(rng):
+    X, y = chains(rng, n=30)
+    search = GridSearchCV(GraphCRF(), {"l2": [0.1, 1.0], "decoding": ["map", "marginals"]}, cv=3).fit(as_graphs(X), y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_score_ > 0.5
+
+
+def test_labels_never_seen_count_as_wrong(rng):
+    model = GraphCRF().fit([(np.eye(2), [[0, 1]])], [["a", "b"]])
+    assert model.score([(np.eye(2), [[0, 1]])], [["a", "z"]]) == 0.5
+    with pytest.raises(ValueError, match="label 'z'"):
+        model.log_likelihood([(np.eye(2), [[0, 1]])], [["a", "z"]])
+
+
+def test_graphs_without_edges_and_kinds_that_are_missing(rng):
+    X, y = chains(rng)
+    model = GraphCRF().fit(as_graphs(X), y)
+    lonely = [(np.ones((1, 4)),), (np.ones((2, 4)), np.zeros((0, 2), int)), (np.ones((2, 4)), [])]
+    assert [len(row) for row in model.predict(lonely)] == [1, 2, 2]
+    # without edges, nodes are independent
+    p = model.predict_marginals(lonely)
+    np.testing.assert_allclose(p[1][0], p[0][0])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], [], "at least one"),
+        ([3], [[0]], "graph 0 must be"),
+        ([(np.ones(2), [[0, 1]])], [[0, 1]], "must be a matrix"),
+        ([(np.array([[np.nan], [1.0]]), [[0, 1]])], [[0, 1]], "must be finite"),
+        ([(np.ones((2, 1)), [[0, 2]])], [[0, 1]], "nodes below"),
+        ([(np.ones((2, 1)), [[1, 1]])], [[0, 1]], "different nodes"),
+        ([(np.ones((2, 1)), [[0.0, 1.0]])], [[0, 1]], "integer array"),
+        ([(np.ones((2, 1)), [[0, 1]], np.ones((2, 1)))], [[0, 1]], "with 1 rows"),
+        ([(np.ones((2, 1)), [[0, 1]])], [[0]], "2 nodes and 1 labels"),
+        ([(np.ones((2, 1)), [[0, 1]])], [[0, 1], [1]], "each of 1 graphs"),
+        ([(np.ones((2, 1)), [[0, 1]])], [[None, -1]], "no known label"),
+        ([{"edges": [[0, 1]]}], [[0, 1]], "must have 'nodes'"),
+        ([{"nodes": np.ones((2, 1)), "edge": [[0, 1]]}], [[0, 1]], "must have 'nodes'"),
+        ([{"nodes": np.ones((2, 1)), "factors": [[0, 1]]}], [[0, 1]], "must be a dict"),
+        ([{"nodes": np.ones((2, 1)), "edge_features": np.ones((1, 1))}], [[0, 1]], "edge_features"),
+        ([{"nodes": {"a": np.ones((2, 1))}, "edges": {("a", "b"): [[0, 1]]}}], [[0, 1]], "must name the types"),
+        ([(np.ones((2, 1)), []), (np.ones((2, 2)), [])], [[0, 1], [0, 1]], "same number of features"),
+        ([(np.ones((2, 1)), []), {"nodes": {"a": np.ones((1, 1))}}], [[0, 1], [0]], "in all graphs or in none"),
+        ([(np.zeros((0, 1)), [])], [[]], "no nodes"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(X, y, message):
+    model = GraphCRF()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_new_data_must_be_like_the_old(rng):
+    X, y = chains(rng)
+    model = GraphCRF().fit(as_graphs(X), y)
+    with pytest.raises(ValueError, match="not in the training data"):
+        model.predict([{"nodes": np.ones((2, 4)), "edges": {"other": [[0, 1]]}}])
+    with pytest.raises(ValueError, match="as many features"):
+        model.predict([(np.ones((2, 3)), [[0, 1]])])
+    with pytest.raises(ValueError, match="by type"):
+        model.predict([{"nodes": {"node": np.ones((2, 4))}}])
+
+
+def test_stopping_early_is_a_warning(rng):
+    X, y = chains(rng)
+    with pytest.warns(ConvergenceWarning, match="GraphCRF stopped at the iteration limit"):
+        GraphCRF(max_iter=1).fit(as_graphs(X), y)
+
+
+@pytest.mark.parametrize("engine", ["bp", "trw"])
+def test_on_trees_approximate_engines_are_exact(rng, engine):
+    X, y = chains(rng)
+    exact, model = (GraphCRF(engine=name, tol=1e-8).fit(as_graphs(X), y) for name in ("exact", engine))
+    np.testing.assert_allclose(exact.parameters_, model.parameters_, atol=1e-5)
+    assert model.engine_ == engine
+    for a, b in zip(model.predict(as_graphs(X)), exact.predict(as_graphs(X)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    model.set_params(decoding="marginals")
+    for row, p in zip(model.predict(as_graphs(X)), exact.predict_marginals(as_graphs(X)), strict=True):
+        np.testing.assert_array_equal(row, p.argmax(1))
+
+
+def test_blobs_by_tree_reweighted_belief_propagation(rng):
+    edges = np.array([scope for scope in FactorGraph.grid(24, 24).factors if len(scope) == 2])
+    rows, columns = np.mgrid[:24, :24]
+    X, y = [], []
+    for _ in range(4):
+        z = np.zeros((24, 24), bool)
+        for r, c, radius in zip(*rng.integers(0, 24, (2, 3)), rng.integers(3, 8, 3), strict=True):
+            z |= (rows - r) ** 2 + (columns - c) ** 2 < radius**2
+        X.append(((2.0 * z.ravel() - 1.0)[:, None] + 2.0 * rng.standard_normal((576, 1)), edges))
+        y.append(z.ravel().astype(int))
+    model = GraphCRF(engine="trw", symmetric=True, tol=1e-4, engine_options={"tol": 1e-6}).fit(X[:2], y[:2])
+    pixels = GraphCRF().fit([(x,) for x, _ in X[:2]], y[:2])
+    assert model.status_.ok
+    assert model.score(X[2:], y[2:]) > pixels.score([(x,) for x, _ in X[2:]], y[2:]) + 0.08
+    value, lower, upper = model.log_partition(X[2:], bounds=True)
+    assert (lower < value).all()
+    assert (value <= upper + 1e-9).all()
