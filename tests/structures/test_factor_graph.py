@@ -217,3 +217,13 @@ def test_bad_potentials_are_refused():
             graph.infer(potentials)
     with pytest.raises(ValueError, match="state 3 for variable 1"):
         graph.score(np.zeros(9), [0, 3])
+
+
+def test_auto_leaves_out_options_of_the_other_engines():
+    graph = FactorGraph.grid(3, 3)
+    exact = graph.infer(np.zeros(graph.size), tol=1e-3, memory_limit=1e6)
+    assert (exact.engine, exact.exact) == ("exact", True)
+    other = graph.infer(np.zeros(graph.size), tol=1e-6, memory_limit=100.0)
+    assert other.engine == "trw"
+    assert other.lower[0] <= exact.log_z[0] <= other.upper[0]
+    np.testing.assert_allclose(graph.log_partition(np.zeros(graph.size), memory_limit=100.0), other.log_z)

@@ -188,12 +188,19 @@ class FactorGraph:
     def cost(self, limit: float = MEMORY / 8.0) -> Elimination | float:
         """The junction tree that exact sums need, with its `width` and sizes, before any work; if a table would have more
         than `limit` entries, how many it would have at least."""
+        if self._elimination is not None and self._elimination.largest <= limit:
+            return self._elimination
+        if limit <= self._failed[0]:
+            return self._failed[1]
         found = eliminate(self._neighbours, self.cardinalities, limit)
         if isinstance(found, Elimination):
             self._elimination = found
+        else:
+            self._failed = limit, found
         return found
 
     _elimination: Elimination | None = None
+    _failed = 0.0, 0.0  # the largest limit that was too small, and what was needed
 
     @cached_property
     def _neighbours(self) -> list[set[int]]:
@@ -208,7 +215,11 @@ class FactorGraph:
 
     def tree(self, memory_limit: float = MEMORY) -> JunctionTree:
         """The junction tree, compiled; a TooLargeError names its width if it does not fit."""
-        found = self._elimination or self.cost(memory_limit / 8.0)
+        self._plan(memory_limit)
+        return self._tree
+
+    def _plan(self, memory_limit: float) -> Elimination:
+        found = self.cost(memory_limit / 8.0)
         if not isinstance(found, Elimination):
             raise TooLargeError(
                 f"exact sums need a table of {found:.3g} entries or more, by the orders tried; the limit is "
@@ -220,7 +231,7 @@ class FactorGraph:
                 f"exact sums need {found.memory:.3g} bytes (width {found.width}, {len(found.cliques)} cliques); the limit is"
                 f" {memory_limit:.3g}. Raise memory_limit, or choose an approximate engine"
             )
-        return self._tree
+        return found
 
     def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
         """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
@@ -250,8 +261,9 @@ class FactorGraph:
 
     def log_partition(self, potentials: Any, engine: str = "auto", **options: Any) -> FloatArray:
         """log Z of each example, or what the engine knows of it; see `infer`."""
-        if self.choose(engine, **options) != "exact":
-            return self.infer(potentials, engine, **options).log_z
+        name, options = self._chosen(engine, options)
+        if name != "exact":
+            return self.infer(potentials, name, **options).log_z
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z = np.zeros((len(flat), self.n_examples))
 
@@ -274,11 +286,9 @@ class FactorGraph:
         options
             Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
         """
-        name = self.choose(engine, **options)
+        name, options = self._chosen(engine, options)
         single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
         if name != "exact":
-            if engine == "auto":
-                options = {key: value for key, value in options.items() if key != "memory_limit"}
             result: Result = find_engine(name)(self, self.potentials(potentials), **options)
             return replace(result, engine=name, marginals=result.marginals[0] if single else result.marginals)
         flat, tree = self.potentials(potentials), self.tree(**options)
@@ -305,9 +315,16 @@ class FactorGraph:
         if check_choice("engine", engine, ENGINES) != "auto":
             return engine
         try:
-            return "exact" if self.tree(memory_limit).elimination.total <= AUTO_ENTRIES else "trw"
+            return "exact" if self._plan(memory_limit).total <= AUTO_ENTRIES else "trw"
         except TooLargeError:
             return "trw"
+
+    def _chosen(self, engine: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The engine that a name stands for; of the options for ``"auto"``, those that this engine has."""
+        name = self.choose(engine, **options)
+        if engine != "auto":
+            return name, options
+        return name, {key: value for key, value in options.items() if (key == "memory_limit") == (name == "exact")}
 
     def _run(self, rows: Callable[[int, int], None], tree: JunctionTree, count: int) -> None:
         """Call `rows` on ranges of the sets of potentials; a single one is cut into examples instead."""
