@@ -22,7 +22,7 @@ INSTANCES = (
 
 def partita(model: str, evidence: str) -> list[float]:
     """Seconds in a process that has used a kernel before, order and compilation of the tree included."""
-    from partita.io.uai import read_uai
+    from partita.io import read_uai
     from partita.structures import FactorGraph
 
     small = FactorGraph.grid(3, 3)
@@ -58,7 +58,7 @@ def pgmpy(model: str, evidence: str) -> list[float]:
     from pgmpy.inference import BeliefPropagation
     from pgmpy.models import DiscreteMarkovNetwork
 
-    from partita.io.uai import read_uai
+    from partita.io import read_uai
 
     graph, potentials = read_uai(model, evidence)  # given the evidence
     network = DiscreteMarkovNetwork()
