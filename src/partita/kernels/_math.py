@@ -7,6 +7,8 @@ from numba import njit
 
 # No reassociation here: `shifted - MAGIC` must stay as written.
 exact = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+# Functions that the compiler finds too large to put them into loops by itself; without that, loops are not vectorised.
+forced = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 
 MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
 LOG2_E = 1.4426950408889634
@@ -39,10 +41,9 @@ def exp(x):
     return scale + scale * p if x > -708.0 else small
 
 
-@exact
-def log1p_unit(e):
-    """log(1 + e) for 0 <= e <= 1, to a few units in the last place: 2 atanh(e / (2 + e)) by its series."""
-    z = e / (2.0 + e)
+@forced
+def twice_atanh(z):
+    """2 atanh(z) for |z| <= 1/3, by its series, to a few units in the last place."""
     q = z * z
     p = 1.0 / 33.0
     p = p * q + 1.0 / 31.0
@@ -61,3 +62,9 @@ def log1p_unit(e):
     p = p * q + 1.0 / 5.0
     p = p * q + 1.0 / 3.0
     return 2.0 * (z + z * q * p)
+
+
+@exact
+def log1p_unit(e):
+    """log(1 + e) for 0 <= e <= 1, to a few units in the last place."""
+    return twice_atanh(e / (2.0 + e))

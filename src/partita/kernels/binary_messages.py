@@ -7,15 +7,11 @@ odds[i] = the score of state 1 less that of state 0, plus the sum of rho times m
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ._jit import kernel
-from ._math import exp
+from ._math import exp, forced, twice_atanh
 
 BLOCK = 256
-
-# The compiler finds the function too large to put it into loops by itself, and then does not vectorise them.
-forced = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 
 
 @forced
@@ -23,29 +19,12 @@ def _step(x, d):
     """log(1 + exp(x + d)) - log(1 + exp(x)), without loss where both are large.
 
     With p = exp(-|x + d|) and q = exp(-|x|) what is left is log((1 + p) / (1 + q)) = 2 atanh((p - q) / (2 + p + q)), whose
-    argument is at most a third: the series of `log1p_unit`.
+    argument is at most a third.
     """
     y = x + d
     p, q = exp(-abs(y)), exp(-abs(x))
     z = (p - q) / (2.0 + p + q)
-    s = z * z
-    t = 1.0 / 33.0
-    t = t * s + 1.0 / 31.0
-    t = t * s + 1.0 / 29.0
-    t = t * s + 1.0 / 27.0
-    t = t * s + 1.0 / 25.0
-    t = t * s + 1.0 / 23.0
-    t = t * s + 1.0 / 21.0
-    t = t * s + 1.0 / 19.0
-    t = t * s + 1.0 / 17.0
-    t = t * s + 1.0 / 15.0
-    t = t * s + 1.0 / 13.0
-    t = t * s + 1.0 / 11.0
-    t = t * s + 1.0 / 9.0
-    t = t * s + 1.0 / 7.0
-    t = t * s + 1.0 / 5.0
-    t = t * s + 1.0 / 3.0
-    return ((y if y > 0.0 else 0.0) - (x if x > 0.0 else 0.0)) + 2.0 * (z + z * s * t)
+    return ((y if y > 0.0 else 0.0) - (x if x > 0.0 else 0.0)) + twice_atanh(z)
 
 
 @kernel
