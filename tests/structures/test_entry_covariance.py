@@ -7,15 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from partita.structures import FactorGraph
-from partita.structures import junction_tree as jt
+from partita.structures import FactorGraph, junction_layout
 from partita.structures.covariance import EntryCovariance
 
 
 @pytest.mark.parametrize("block", [1024, 2])
 @pytest.mark.parametrize("seed", range(8))
 def test_products_against_enumeration(seed, block, monkeypatch):
-    monkeypatch.setattr(jt, "BLOCK", block)
+    monkeypatch.setattr(junction_layout, "BLOCK", block)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
     counts = rng.integers(1, 4, n)
@@ -38,6 +37,13 @@ def test_products_against_enumeration(seed, block, monkeypatch):
     v = rng.standard_normal(graph.size)
     found = EntryCovariance(graph, potentials).product(v)
     np.testing.assert_allclose(found, (p[:, None] * centred).T @ (centred @ v), atol=1e-12)
+
+
+def test_a_shared_message_against_differences(rng):
+    graph = FactorGraph([2] * 7, [(v, 5, 6) for v in range(5)])  # five cliques send to (5, 6)
+    potentials, v = rng.standard_normal(graph.size), rng.standard_normal(graph.size)
+    moved = [graph.infer(potentials + step * v).marginals for step in (1e-5, -1e-5)]
+    np.testing.assert_allclose(EntryCovariance(graph, potentials).product(v), (moved[0] - moved[1]) / 2e-5, atol=1e-9)
 
 
 def test_threads_do_not_matter(rng):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from partita.core.errors import TooLargeError
-from partita.structures import Chain, FactorGraph
+from partita.structures import Chain, FactorGraph, junction_layout, junction_tree
 
 
 def random_graph(rng, n=6, factors=7, most=3, states=3, forbid=0.0):
@@ -40,6 +40,11 @@ def test_against_enumeration(seed):
     graph, potentials = random_graph(
         rng, n=int(rng.integers(1, 8)), most=1 if seed < 5 else 3, forbid=0.15 if seed % 3 == 0 else 0.0
     )
+    check(graph, potentials)
+
+
+def check(graph, potentials):
+    """All that is exact, against enumeration."""
     states, scores = enumerate_all(graph, potentials)
     np.testing.assert_allclose(graph.score(potentials, states), scores, rtol=1e-12)
     if not scores.max() > -np.inf:
@@ -67,6 +72,50 @@ def test_against_enumeration(seed):
     best, value = graph.argmax(potentials)
     assert value[0] == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
     assert graph.score(potentials, best)[0] == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
+
+
+@pytest.fixture
+def cut(monkeypatch, request):
+    """Everything is large: blocks, slices, and places that are shared begin at a few entries."""
+    monkeypatch.setattr(junction_layout, "BLOCK", request.param)
+    monkeypatch.setattr(junction_layout, "PERIOD", 2)
+    for name, value in (("LARGE", 8), ("SLICES", 4), ("SPARE", 100.0), ("CROWDED", 4), ("SHARE", 0.5)):
+        monkeypatch.setattr(junction_tree, name, value)
+
+
+@pytest.mark.parametrize("cut", [2, 4, 16], indirect=True)
+@pytest.mark.parametrize("seed", range(40))
+def test_large_cliques_against_enumeration(cut, seed):
+    rng = np.random.default_rng(seed)
+    graph, potentials = random_graph(rng, n=int(rng.integers(4, 9)), factors=12, forbid=0.1 if seed % 3 == 0 else 0.0)
+    check(graph, potentials)
+
+
+@pytest.mark.parametrize("cut", [4], indirect=True)
+def test_large_cliques_are_cut_alike_for_any_number_of_threads(cut, rng):
+    found = []
+    for n_jobs in (1, 3):
+        graph = FactorGraph.union([FactorGraph.grid(4, 4, 3), FactorGraph.complete(7)], n_jobs=n_jobs)
+        tree = graph.tree()
+        assert sum(step.sliced for step in tree._steps) > 5
+        assert any(step.sums for step in tree._steps)
+        assert tree.n_beliefs < tree.n_messages
+        potentials = np.random.default_rng(5).standard_normal((2, graph.size))
+        one, both = graph.infer(potentials[0]), graph.infer(potentials)
+        np.testing.assert_array_equal(both.marginals[0], one.marginals)
+        np.testing.assert_array_equal(both.log_z[:2], one.log_z)
+        found.append(both.marginals)
+    np.testing.assert_array_equal(*found)
+
+
+def test_cliques_with_one_separator_share_their_message(rng):
+    # 0..5 hang on the clique (6, 7, 8): each message is over these three.
+    scopes = [(v, 6, 7, 8) for v in range(6)]
+    graph = FactorGraph([3] * 9, scopes)
+    assert graph.tree().n_messages < 2 * 27
+    check(graph, rng.standard_normal(graph.size))
+    states = graph.sample(np.zeros(graph.size), 20000, random_state=1)
+    np.testing.assert_allclose(states.mean(0), 1.0, atol=0.03)
 
 
 def test_the_gradient_of_log_z_is_the_marginals(rng):

@@ -8,33 +8,32 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel, sum_kernel
-from ._math import exp
 from .junction import (
+    ADDED,
     FIRST_INPUT,
-    FORM,
     INNER,
     KIND,
     LAST_INPUT,
-    MAP,
-    MESSAGE,
     RESIDUAL,
     _advance,
     _begin,
     _blocks,
     _fill,
     _scatter,
+    _shares,
+    _unload,
 )
 
 
 @sum_kernel
-def _mean(block, change, lo, hi, up):
-    """The sum of exp(block - up) times the change."""
-    if up == -np.inf:
-        return 0.0
-    total = 0.0
-    for i in range(lo, hi):
-        total += exp(block[i] - up) * change[i]
-    return total
+def _means(block, change, inner, residual):
+    """change[:rows] = the mean of the changes in each row, by the probabilities in the block."""
+    step = min(inner, residual)
+    for j in range(inner // step):
+        total = 0.0
+        for i in range(j * step, (j + 1) * step):
+            total += block[i] * change[i]
+        change[j] = total
 
 
 @kernel
@@ -42,36 +41,41 @@ def collect_tangent(cliques, axes, inputs, maps, strides, potentials, direction,
     """The derivatives of the messages of the cliques lo..hi."""
     block, change = np.empty(room[0]), np.empty(room[0])
     places, digits = np.empty(room[1], np.int64), np.empty(room[2], np.int64)
+    tiles, tiled = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
+    tiles_change, tiled_change = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
     for c in range(lo, hi):
         clique = cliques[c]
-        inner, residual, place = clique[INNER], clique[RESIDUAL], clique[MESSAGE]
-        rows = inner // residual
+        inner, residual = clique[INNER], clique[RESIDUAL]
         first, last = clique[FIRST_INPUT], clique[LAST_INPUT]
-        _begin(clique, inputs, places, digits)
+        _begin(clique, inputs, places, digits, tiled)
+        tiled_change[: last - first] = -1
         for o in range(_blocks(clique, axes)):
             if o > 0:
                 _advance(clique, axes, inputs, strides, places, digits)
-            _fill(block, 0, inner, inputs, first, last, places, maps, potentials, messages)
-            _fill(change, 0, inner, inputs, first, last, places, maps, direction, tangents)
-            if rows == 0:  # a row takes several blocks
-                row = place + o * inner // residual
-                part = _mean(block, change, 0, inner, messages[row])
-                tangents[row] = part if o * inner % residual == 0 else tangents[row] + part
-            else:
-                for j in range(rows):
-                    row = place + o * rows + j
-                    tangents[row] = _mean(block, change, j * residual, (j + 1) * residual, messages[row])
+            row = places[last - first]
+            _fill(block, inner, inputs, first, last, places, maps, potentials, messages, tiles, tiled)
+            _fill(change, inner, inputs, first, last, places, maps, direction, tangents, tiles_change, tiled_change)
+            _shares(block, inner, residual, messages[row])
+            _means(block, change, inner, residual)
+            again = clique[ADDED] or o * inner % residual > 0  # a row may take several blocks
+            for j in range(max(1, inner // residual)):
+                tangents[row + j] = tangents[row + j] + change[j] if again else change[j]
 
 
 @sum_kernel
-def _changes(block, change, inner, residual, row, messages, tangents, beliefs, shifts):
+def _changes(block, change, inner, residual, row, tangents, beliefs, shifts):
     """Turn the changes of the sums of a block into those of its probabilities."""
     step = min(inner, residual)
     for j in range(inner // step):
-        b, up, shift, moved = beliefs[row + j], messages[row + j], tangents[row + j], shifts[row + j]
-        live = up > -np.inf
+        mean = 0.0
+        if residual > inner:
+            mean = tangents[row]
+        else:
+            for i in range(j * step, (j + 1) * step):
+                mean += block[i] * change[i]
+        b, moved = beliefs[row + j], shifts[row + j]
         for i in range(j * step, (j + 1) * step):
-            change[i] = exp(block[i] - up) * (moved + b * (change[i] - shift)) if live else 0.0
+            change[i] = block[i] * (moved + b * (change[i] - mean))
 
 
 @kernel
@@ -80,22 +84,30 @@ def distribute_tangent(
 ):
     """Add the derivatives of probabilities of separators and factors to `shifts` and `product`, after `collect_tangent`.
 
-    `shifts` are zero at the beginning.
+    `shifts` are zero at the beginning. Beliefs are where the messages are.
     """
     block, change = np.empty(room[0]), np.empty(room[0])
     places, digits = np.empty(room[1], np.int64), np.empty(room[2], np.int64)
+    tiles, tiled = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
+    tiles_change, tiled_change = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
+    heaps, heaped = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
     for c in range(hi - 1, lo - 1, -1):
         clique = cliques[c]
-        inner, residual, place = clique[INNER], clique[RESIDUAL], clique[MESSAGE]
+        inner, residual = clique[INNER], clique[RESIDUAL]
         first, last = clique[FIRST_INPUT], clique[LAST_INPUT]
-        _begin(clique, inputs, places, digits)
+        _begin(clique, inputs, places, digits, tiled)
+        tiled_change[: last - first] = -1
+        heaped[: last - first] = -1
         for o in range(_blocks(clique, axes)):
             if o > 0:
                 _advance(clique, axes, inputs, strides, places, digits)
-            _fill(block, 0, inner, inputs, first, last, places, maps, potentials, messages)
-            _fill(change, 0, inner, inputs, first, last, places, maps, direction, tangents)
-            row = place + o * inner // residual
-            _changes(block, change, inner, residual, row, messages, tangents, beliefs, shifts)
+            row = places[last - first]
+            _fill(block, inner, inputs, first, last, places, maps, potentials, messages, tiles, tiled)
+            _fill(change, inner, inputs, first, last, places, maps, direction, tangents, tiles_change, tiled_change)
+            _shares(block, inner, residual, messages[row])
+            _changes(block, change, inner, residual, row, tangents, beliefs, shifts)
             for k in range(first, last):
                 target = shifts if inputs[k, KIND] else product
-                _scatter(change, inner, target, places[k - first], inputs[k, FORM], maps, inputs[k, MAP])
+                _scatter(change, inner, inputs[k], maps, places[k - first], target, heaps, heaped, k - first)
+        for k in range(first, last):
+            _unload(inputs[k], maps, shifts if inputs[k, KIND] else product, heaps, heaped, k - first)

@@ -37,14 +37,9 @@ class EntryCovariance:
         self.potentials = graph.potentials(potentials)[0]
         tree = self.tree
         self.messages, self.beliefs, marginals = np.empty(tree.n_messages), np.zeros(tree.n_messages), np.zeros(graph.size)
-        self.beliefs[tree.root_places] = 1.0
         self.ranges = tree.ranges()
-
-        def run(lo: int, hi: int) -> None:
-            tree.collect(self.potentials, lo, hi, self.messages)
-            tree.distribute(self.potentials, lo, hi, self.messages, self.beliefs, marginals)
-
-        graph.workers.run(run, self.ranges)
+        tree.collect(self.potentials, self.messages, workers=graph.workers)
+        tree.distribute_all(self.potentials, self.messages, self.beliefs, marginals, graph.workers)
 
     def product(self, direction: FloatArray) -> FloatArray:
         """Covariances with the sum of the entries of `direction`, one for each entry; of all examples at once."""

@@ -35,11 +35,11 @@ class Elimination:
     width: int  # variables of the largest clique, less one
     largest: float  # entries of the largest table
     total: float  # entries of all tables
-    messages: float  # entries of all separators
+    messages: float  # entries of all separators, equal ones with one parent once
 
     @property
     def memory(self) -> float:
-        """Bytes for the messages of one example, up and down."""
+        """Bytes for the messages of one set of potentials, up and down, at most."""
         return 16.0 * self.messages
 
     def by_example(self, examples: IntArray) -> Elimination:
@@ -181,11 +181,14 @@ def _junction_tree(adjacent: list[set[int]], order: list[int], cardinalities: In
     rank[[v for residual in residuals for v in residual]] = np.arange(len(order))
     count, cliques, largest, total, messages = len(members), [], 0.0, 0.0, 0.0
     counts, ranks = cardinalities.tolist(), rank.tolist()
+    known = set()
     for c in range(count - 1, -1, -1):
         separator = sorted(members[c].difference(residuals[c]), key=ranks.__getitem__)
         shared = float(prod(counts[v] for v in separator))
         entries = shared * prod(counts[v] for v in residuals[c])
-        largest, total, messages = max(largest, entries), total + entries, messages + shared
+        largest, total = max(largest, entries), total + entries
+        messages += 0.0 if (parents[c], *separator) in known else shared
+        known.add((parents[c], *separator))
         cliques.append(Clique(tuple(separator), tuple(residuals[c]), count - 1 - parents[c] if parents[c] >= 0 else -1))
     width = max((len(clique) for clique in members), default=1) - 1
     return Elimination(tuple(cliques), width, largest, total, messages)

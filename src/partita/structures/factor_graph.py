@@ -267,12 +267,10 @@ class FactorGraph:
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z = np.zeros((len(flat), self.n_examples))
 
-        def rows(first: int, last: int) -> None:
-            messages = np.empty(tree.n_messages)
-            for row in range(first, last):
-                self._collect(tree, flat[row], messages, log_z[row], one=len(flat) == 1)
+        def row(i: int, workers: Workers) -> None:
+            self._collect(tree, flat[i], np.empty(tree.n_messages), log_z[i], workers)
 
-        self._run(rows, tree, len(flat))
+        self._run(row, tree, len(flat))
         self._check_possible(log_z)
         return log_z.ravel()
 
@@ -294,16 +292,12 @@ class FactorGraph:
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z, marginals = np.zeros((len(flat), self.n_examples)), np.zeros_like(flat)
 
-        def rows(first: int, last: int) -> None:
-            messages, beliefs = np.empty(tree.n_messages), np.empty(tree.n_messages)
-            for row in range(first, last):
-                self._collect(tree, flat[row], messages, log_z[row], one=len(flat) == 1)
-                beliefs[:] = 0.0
-                beliefs[tree.root_places] = 1.0
-                state = (messages, beliefs, marginals[row])
-                self._over_cliques(tree, tree.distribute, flat[row], *state, one=len(flat) == 1)
+        def row(i: int, workers: Workers) -> None:
+            messages = np.empty(tree.n_messages)
+            self._collect(tree, flat[i], messages, log_z[i], workers)
+            tree.distribute(flat[i], messages, marginals[i], workers)
 
-        self._run(rows, tree, len(flat))
+        self._run(row, tree, len(flat))
         self._check_possible(log_z)
         for k in tree.constants:
             marginals[:, self.offsets[k]] = 1.0
@@ -326,18 +320,16 @@ class FactorGraph:
             return name, options
         return name, {key: value for key, value in options.items() if (key == "memory_limit") == (name == "exact")}
 
-    def _run(self, rows: Callable[[int, int], None], tree: JunctionTree, count: int) -> None:
-        """Call `rows` on ranges of the sets of potentials; a single one is cut into examples instead."""
-        ranges = Workers.ranges(count, 20.0 * float(tree.work[-1]) * count)
-        self.workers.run(rows, ranges)
+    def _run(self, row: Callable[[int, Workers], None], tree: JunctionTree, count: int) -> None:
+        """Call `row` for each set of potentials: many are shared out to threads, a single one is cut up within."""
+        if count == 1:
+            return row(0, self.workers)
 
-    def _over_cliques(
-        self, tree: JunctionTree, step: Any, potentials: FloatArray, *state: Any, one: bool, **options: Any
-    ) -> None:
-        if one:
-            self.workers.run(lambda lo, hi: step(potentials, lo, hi, *state, **options), tree.ranges())
-        else:
-            step(potentials, 0, len(tree.examples), *state, **options)
+        def rows(first: int, last: int) -> None:
+            for i in range(first, last):
+                row(i, Workers(1))
+
+        self.workers.run(rows, Workers.ranges(count, 20.0 * float(tree.work[-1]) * count))
 
     def _collect(
         self,
@@ -345,11 +337,11 @@ class FactorGraph:
         potentials: FloatArray,
         messages: FloatArray,
         value: FloatArray,
-        one: bool,
+        workers: Workers,
         best: bool = False,
     ) -> None:
         """Messages, and the sum (or the largest score) of each example, added to `value`."""
-        self._over_cliques(tree, tree.collect, potentials, messages, one=one, best=best)
+        tree.collect(potentials, messages, best, workers)
         np.add.at(value, tree.root_examples, messages[tree.root_places])
         for k in tree.constants:
             scope = self.factors[k]
@@ -360,15 +352,13 @@ class FactorGraph:
         flat, tree = self.potentials(potentials), self.tree(**options)
         value, states = np.zeros((len(flat), self.n_examples)), np.zeros((len(flat), self.n_variables), np.int64)
 
-        def rows(first: int, last: int) -> None:
+        def row(i: int, workers: Workers) -> None:
             messages = np.empty(tree.n_messages)
-            for row in range(first, last):
-                one = len(flat) == 1
-                self._collect(tree, flat[row], messages, value[row], one=one, best=True)
-                if np.isfinite(value[row]).all():
-                    self._over_cliques(tree, tree.descend, flat[row], messages, np.zeros(0), states[row], one=one)
+            self._collect(tree, flat[i], messages, value[i], workers, best=True)
+            if np.isfinite(value[i]).all():
+                tree.descend(flat[i], messages, np.zeros(0), states[i])
 
-        self._run(rows, tree, len(flat))
+        self._run(row, tree, len(flat))
         self._check_possible(value)
         single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
         return (states[0] if single else states), value.ravel()
@@ -379,14 +369,14 @@ class FactorGraph:
         if len(flat) != 1:
             raise ValueError(f"potentials must be one set of tables, got {len(flat)}")
         messages, log_z = np.empty(tree.n_messages), np.zeros(self.n_examples)
-        self._collect(tree, flat[0], messages, log_z, one=True)
+        self._collect(tree, flat[0], messages, log_z, self.workers)
         self._check_possible(log_z)
         states = np.zeros((check_count("size", size), self.n_variables), np.int64)
         uniforms = generator(random_state).random((size, max(1, len(tree.examples))))
 
         def draws(first: int, last: int) -> None:
             for row in range(first, last):
-                tree.descend(flat[0], 0, len(tree.examples), messages, uniforms[row], states[row])
+                tree.descend(flat[0], messages, uniforms[row], states[row])
 
         self.workers.run(draws, Workers.ranges(size, 50.0 * size * self.n_variables))
         return states
