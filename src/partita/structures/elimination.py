@@ -39,7 +39,7 @@ class Elimination:
 
     @property
     def memory(self) -> float:
-        """Bytes for the messages of one set of potentials, up and down, at most."""
+        """Bytes for the messages of one set of potentials, up and down: about so many."""
         return 16.0 * self.messages
 
     def by_example(self, examples: IntArray) -> Elimination:
