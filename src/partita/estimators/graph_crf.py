@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
@@ -14,7 +13,7 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
-from ..inference.decoding import decode, log_partition_bounds
+from ..inference.partition_bounds import log_partition_bounds
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import graph_covariance
 from ..report import ProgressPrinter
@@ -24,10 +23,10 @@ from ..structures.evidence import Evidence
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
-from .persistence import SavedModel
+from .graph_model import GraphModel
 
 
-class GraphCRF(SavedModel, BaseEstimator):
+class GraphCRF(GraphModel):
     """p(y | x) on graphs: scores of labels of nodes, of edges and of larger factors, by penalised maximum likelihood.
 
     The table of a factor is its features times weights, and all factors of a kind (its name, and the types of its nodes)
@@ -235,9 +234,6 @@ class GraphCRF(SavedModel, BaseEstimator):
         u = features.forward(self.parameters_)
         return data, graph, u if base is None else u + base
 
-    def _options(self) -> dict[str, Any]:
-        return dict(self.engine_options or {})
-
     @property
     def weights_(self) -> dict[Kind, FloatArray]:
         """For every kind of factor, an array of shape (n_features, labels of the first node, ...)."""
@@ -276,7 +272,7 @@ class GraphCRF(SavedModel, BaseEstimator):
 
     def _best(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> IntArray:
         if self.decoding == "map":
-            return decode(graph, u, self.engine, **self._options())
+            return self._argmax(graph, u)
         states, marginals = np.zeros(graph.n_variables, np.int64), self._marginals(data, graph, u)
         for code, kind in enumerate(data.node_types):
             states[data.codes == code] = marginals[kind].argmax(1)
@@ -322,7 +318,7 @@ class GraphCRF(SavedModel, BaseEstimator):
     def sample(self, X: Any, size: int = 1, random_state: Any = None) -> list[Any]:
         """`size` labellings of each graph: arrays (n_nodes, size), or dicts of those by type. Exact only."""
         data, graph, u = self._read(X)
-        return self._named(data, graph.sample(u, size, random_state, **self._options()).T)
+        return self._named(data, graph.sample(u, size, random_state, **self._memory()).T)
 
     def standard_errors(self, method: str = "information") -> dict[Kind, FloatArray]:
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""

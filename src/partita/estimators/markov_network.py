@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
@@ -16,7 +15,7 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features.statistics import STATISTICS, table_types
 from ..features.tied_tables import TiedTables
-from ..inference.decoding import decode, log_partition_bounds
+from ..inference.partition_bounds import log_partition_bounds
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import graph_covariance
 from ..report import ProgressPrinter
@@ -25,10 +24,10 @@ from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
-from .persistence import SavedModel
+from .graph_model import GraphModel
 
 
-class MarkovNetwork(SavedModel, BaseEstimator):
+class MarkovNetwork(GraphModel):
     """p(x) proportional to exp of a sum of factors, by (penalised) maximum likelihood.
 
     Minimises ``sum_i w_i (-log p(x_i)) + (l2 / 2) ||theta||^2``. One evaluation costs one inference, however many rows X
@@ -241,9 +240,6 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         graph, features = self._model()
         return graph, features.forward(self.parameters_)
 
-    def _options(self) -> dict[str, Any]:
-        return dict(self.engine_options or {})
-
     @property
     def tables_(self) -> list[FloatArray]:
         """The log-potentials of every factor."""
@@ -280,7 +276,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         evidence, u = self._evidence(X)
         if evidence.rest is None:
             return evidence.filled(None)
-        return evidence.filled(decode(evidence.rest, u[evidence.index], self.engine, **self._options()))
+        return evidence.filled(self._argmax(evidence.rest, u[evidence.index]))
 
     def predict_marginals(self, X: Any = None) -> list[FloatArray]:
         """For every variable, the probabilities of its states in each row, given what is known there.
@@ -296,7 +292,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
     def sample(self, size: int = 1, random_state: Any = None) -> IntArray:
         """Independent draws, (size, n_variables). Exact, and refused where that does not fit into memory."""
         graph, u = self._potentials()
-        return graph.sample(u, size, random_state, **self._options())
+        return graph.sample(u, size, random_state, **self._memory())
 
     def standard_errors(self, method: str = "information") -> FloatArray:
         """Standard errors of `parameters_`; exact engine only.

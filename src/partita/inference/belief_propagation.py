@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray, Result, Status
@@ -17,7 +17,7 @@ from ..kernels import binary_messages as binary
 from ..structures.factor_graph import FactorGraph
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_probabilities
 from .layout import Layout, layout
-from .mean_field import ascend
+from .mean_field import ascend, configuration
 
 SCHEDULES = ("sequential", "parallel", "residual")
 
@@ -238,15 +238,19 @@ def max_product(
 ) -> tuple[IntArray, FloatArray]:
     """A good configuration and its score, of each example: the best one without cycles.
 
-    Messages are decoded one variable after another, then single variables are changed while that helps. A score of -inf
-    says that what was found is forbidden.
+    Messages are decoded one variable after another, then single variables are changed while that helps. Where that is
+    forbidden, a configuration that is not is looked for; a score of -inf says that none was found. Options are those of
+    `bethe`.
     """
     single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
     flat = graph.potentials(potentials)
     inner = layout(graph, merge=True)
     run = _Run(graph, inner, flat, np.ones(len(inner.scopes)), damping, max_iter, tol, schedule, None, best=True)
     y = run.decode()
-    value = np.concatenate([graph.score(flat[row], y[row]) for row in range(len(flat))])
+    value = graph.score(flat, y)
+    if np.isneginf(value).any():
+        run.mend(y, np.isneginf(value).reshape(len(y), -1))
+        value = graph.score(flat, y)
     return (y[0] if single else y), value
 
 
@@ -481,3 +485,13 @@ class _Run:
             kernels.decode(*shape, *inputs, self.totals[row], self.messages[row], inner.var_order, y[row], scratch)
             kernels.ascend(*shape, *inputs, y[row])
         return y
+
+    def mend(self, y: IntArray, wrong: NDArray[np.bool_]) -> None:
+        """Put allowed configurations, where some are found, in place of those of the examples that are `wrong`."""
+        inner = self.inner
+        for row in np.flatnonzero(wrong.any(1)).tolist():
+            inputs = (self.tables[row], self.states[row])
+            found = configuration(inner, self.states[row], self.tables[row], self.totals[row])
+            if found is not None:
+                kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, *inputs, found)
+                y[row] = np.where(wrong[row][inner.examples], found, y[row])

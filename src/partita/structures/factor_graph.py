@@ -21,6 +21,8 @@ from .elimination import Elimination, eliminate, neighbours
 from .junction_tree import JunctionTree
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
+#: Engines of `argmax`; bp is max-product.
+DECODERS = ("auto", "exact", "bp")
 #: Bytes that exact sums take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
 MEMORY, AUTO_ENTRIES = 4e9, 1e9
 
@@ -236,16 +238,15 @@ class FactorGraph:
     def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
         """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
         flat, states = self.potentials(potentials), self._states(y)
-        index = np.array([_place(self.cardinalities, scope, states) for scope in self.factors]).reshape(self.n_factors, -1)
-        rows = max(len(flat), index.shape[1])
+        index = np.zeros((self.n_factors, len(states)), np.int64)
+        for k, scope in enumerate(self.factors):
+            index[k] = _place(self.cardinalities, scope, states)
+        rows = max(len(flat), len(states))
         picked = np.broadcast_to(flat, (rows, self.size))[np.arange(rows)[:, None], self.offsets[:-1] + index.T]
-        out = np.zeros((rows, self.n_examples))
         owner = np.array([self.examples[scope[0]] if scope else 0 for scope in self.factors], dtype=np.int64)
-        for e in range(self.n_examples) if self.n_examples > 1 else ():
-            out[:, e] = picked[:, owner == e].sum(1)
-        if self.n_examples == 1:
-            out[:, 0] = picked.sum(1)
-        return out.ravel()
+        place = self.n_examples * np.arange(rows)[:, None] + owner
+        sums = np.bincount(place.ravel(), weights=picked.ravel(), minlength=rows * self.n_examples)
+        return np.asarray(sums, dtype=np.float64)
 
     def _states(self, y: ArrayLike) -> IntArray:
         states = np.atleast_2d(np.asarray(y))
@@ -355,8 +356,21 @@ class FactorGraph:
             scope = self.factors[k]
             value[self.examples[scope[0]] if scope else 0] += potentials[self.offsets[k]]
 
-    def argmax(self, potentials: Any, **options: Any) -> tuple[IntArray, FloatArray]:
-        """The best configuration and its score, of each example (one row of states per set of potentials)."""
+    def argmax(self, potentials: Any, engine: str = "auto", **options: Any) -> tuple[IntArray, FloatArray]:
+        """The best configuration and its score, of each example (one row of states per set of potentials).
+
+        Parameters
+        ----------
+        engine : {"auto", "exact", "bp"}
+            ``"bp"`` is max-product: the best configuration without cycles, else a good one, with its own score.
+            ``"auto"`` is exact where `infer` would be, else max-product.
+        options
+            Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.
+        """
+        name, options = self._chosen(check_choice("engine", engine, DECODERS), options)
+        if name != "exact":
+            found: tuple[IntArray, FloatArray] = find_engine("max_product")(self, potentials, **options)
+            return found
         flat, tree = self.potentials(potentials), self.tree(**options)
         value, states = np.zeros((len(flat), self.n_examples)), np.zeros((len(flat), self.n_variables), np.int64)
 
