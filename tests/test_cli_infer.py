@@ -13,6 +13,7 @@ import pytest
 
 from partita import cli, io
 from partita.cli import main
+from partita.inference import belief_propagation
 from partita.structures import FactorGraph, factor_graph
 
 BIF = """network n { }
@@ -183,6 +184,20 @@ def test_best_configuration_by_max_product(model, capsysbinary, tmp_path):
     found = json.loads(run(capsysbinary, model / "m.uai", "--task", "MAP", "--engine", "bp", "--json")[1])
     assert found["score"] == pytest.approx(np.log(p[np.all(states == found["states"], axis=1)][0]), rel=1e-12)
     assert (found["engine"], found["exact"]) == ("bp", False)
+
+
+def test_an_engine_that_has_not_converged_says_so_once(tmp_path, capsysbinary, monkeypatch):
+    graph = FactorGraph.grid(4, 4)
+    io.write_uai(tmp_path / "grid.uai", graph, np.random.default_rng(0).standard_normal(graph.size))
+    monkeypatch.setattr(
+        belief_propagation.bethe, "__kwdefaults__", belief_propagation.bethe.__kwdefaults__ | {"max_iter": 1}
+    )
+    _, _, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "bp")
+    assert err.count("\n") == 1
+    assert "seconds; engine bp has not converged: " in err
+    _, out, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "bp", "--quiet", "--json")
+    assert err.startswith("partita: warning: engine bp has not converged: ")
+    assert json.loads(out)["status"].startswith("not converged: ")
 
 
 def test_the_engines_are_those_of_factor_graphs():

@@ -541,6 +541,7 @@ def _infer(args: argparse.Namespace) -> int:
     if args.output != "-":
         _check_output(args.output)
     began = time.perf_counter()
+    from .core.stopped_short import holding
     from .io import uai  # noqa: F401
 
     imported = time.perf_counter()
@@ -548,7 +549,8 @@ def _infer(args: argparse.Namespace) -> int:
     evidence = _observed(args, graph.cardinalities, network)
     given, index = graph.condition(evidence) if evidence else (graph, slice(None))
     read = time.perf_counter()
-    known = _answers(given, potentials[index], args, memory)
+    with holding() as held:
+        known = _answers(given, potentials[index], args, memory)
     for v, state in evidence.items():
         if "marginals" in known:
             known["marginals"][v] = [float(s == state) for s in range(graph.cardinalities[v])]
@@ -559,7 +561,9 @@ def _infer(args: argparse.Namespace) -> int:
         out.write(_answer_text(args, known, network, evidence, seconds).encode())
     if not args.quiet:
         width = "" if known["width"] is None else f", width {known['width']}, {_size(known['memory'])}"
-        _say(f"engine {known['engine']}{width}, {seconds['inference']:.2f} seconds; {known['status']}")
+        _say(f"engine {known['engine']}{width}, {seconds['inference']:.2f} seconds; {held[0] if held else known['status']}")
+    elif held:
+        _say(f"partita: warning: {held[0]}")
     return 0
 
 

@@ -309,6 +309,7 @@ def test_argmax_by_max_product_gives_its_own_score(seed):
         tree.argmax(potentials, "trw")
 
 
+@pytest.mark.filterwarnings("ignore:max-product has not converged")
 def test_max_product_mends_what_is_forbidden(monkeypatch):
     """Sums that must be even or odd: some decoded configurations are forbidden, and allowed ones are found instead."""
     rng = np.random.default_rng(0)

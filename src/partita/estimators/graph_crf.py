@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
+from ..core.stopped_short import one_warning
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
@@ -20,7 +21,7 @@ from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence
-from .convergence import warn_if_short
+from .convergence import unsettled, warn_if_short
 from .data import unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
 from .graph_model import GraphModel
@@ -169,7 +170,7 @@ class GraphCRF(GraphModel):
         self.engine_ = objective.engine
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         self._point = solution.point
-        warn_if_short(self, solution)
+        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest))
         return self
 
     def _check_parameters(self) -> None:
@@ -262,6 +263,7 @@ class GraphCRF(GraphModel):
             first += count
         return out
 
+    @one_warning()
     def predict(self, X: Any) -> list[Any]:
         """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
 
@@ -284,11 +286,13 @@ class GraphCRF(GraphModel):
         parts = enumerate(data.node_types)
         return data.split({kind: np.asarray(classes[kind])[states[data.codes == code]] for code, kind in parts})
 
+    @one_warning()
     def predict_marginals(self, X: Any) -> list[Any]:
         """For each graph, probabilities of the labels of its nodes, (n_nodes, n_labels), or a dict of those by type."""
         data, graph, u = self._read(X)
         return data.split(self._marginals(data, graph, u))
 
+    @one_warning()
     def log_likelihood(self, X: Any, y: Any) -> FloatArray:
         """log p of the known labels of each graph."""
         data, graph, u = self._read(X)
@@ -299,6 +303,7 @@ class GraphCRF(GraphModel):
     def _codes(self, y: Any, data: GraphData, unseen: bool = False) -> IntArray:
         return read_labels(y, data, self._classes(), unseen)[0]
 
+    @one_warning()
     def score(self, X: Any, y: Any) -> float:
         """The share of right labels; unknown ones do not count."""
         data, graph, u = self._read(X)
@@ -308,6 +313,7 @@ class GraphCRF(GraphModel):
             raise ValueError("y holds no label at all, and a score needs one")
         return float(np.mean(self._best(data, graph, u)[known] == codes[known]))
 
+    @one_warning()
     def log_partition(self, X: Any, bounds: bool = False) -> Any:
         """log Z of each graph by the engine; with `bounds` also arrays that are certainly below and above it."""
         _, graph, u = self._read(X)

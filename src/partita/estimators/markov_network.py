@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
+from ..core.stopped_short import one_warning
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features.statistics import STATISTICS, table_types
 from ..features.tied_tables import TiedTables
@@ -22,7 +23,7 @@ from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
-from .convergence import warn_if_short
+from .convergence import unsettled, warn_if_short
 from .data import unchanged_on_failure
 from .graph_model import GraphModel
 
@@ -204,7 +205,7 @@ class MarkovNetwork(GraphModel):
         self.engine_ = objective.engine
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         self._cache, self._point = (graph, features), solution.point
-        warn_if_short(self, solution)
+        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest))
         return self
 
     def _check_parameters(self) -> None:
@@ -250,6 +251,7 @@ class MarkovNetwork(GraphModel):
         graph, u = self._potentials()
         return Evidence(graph, check_states(graph, read_states(X), "X")), u
 
+    @one_warning()
     def log_partition(self, bounds: bool = False) -> float | tuple[float, float, float]:
         """log Z by the engine; with `bounds` also numbers that are certainly below and above it."""
         graph, u = self._potentials()
@@ -258,16 +260,19 @@ class MarkovNetwork(GraphModel):
             return float(value[0]), float(lower[0]), float(upper[0])
         return float(graph.log_partition(u, self.engine, **self._options())[0])
 
+    @one_warning()
     def log_likelihood(self, X: Any) -> FloatArray:
         """log p of what is known in each row of X."""
         evidence, u = self._evidence(X)
         log_z = evidence.graph.log_partition(u, self.engine, **self._options())
         return evidence.log_weights(u, self.engine, **self._options())[:, 0] - log_z
 
+    @one_warning()
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows of X."""
         return float(self.log_likelihood(X).mean())
 
+    @one_warning()
     def predict(self, X: Any) -> IntArray:
         """X with its unknown values filled in: the most probable ones together, given the known.
 
@@ -278,6 +283,7 @@ class MarkovNetwork(GraphModel):
             return evidence.filled(None)
         return evidence.filled(self._argmax(evidence.rest, u[evidence.index]))
 
+    @one_warning()
     def predict_marginals(self, X: Any = None) -> list[FloatArray]:
         """For every variable, the probabilities of its states in each row, given what is known there.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray, Result, Status
+from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count, check_real
 from ..kernels import belief_propagation as kernels
 from ..kernels import binary_messages as binary
@@ -246,6 +247,7 @@ def max_product(
     flat = graph.potentials(potentials)
     inner = layout(graph, merge=True)
     run = _Run(graph, inner, flat, np.ones(len(inner.scopes)), damping, max_iter, tol, schedule, None, best=True)
+    report("max-product", run.status)
     y = run.decode()
     value = graph.score(flat, y)
     if np.isneginf(value).any():
@@ -324,7 +326,7 @@ class _Run:
         for row in range(rows):
             self._set_totals(row)
         self.n_iter = int(done.max(initial=0))
-        self.status = Status.CONVERGED if settled.all() else Status.MAX_ITER
+        self.status = Status.CONVERGED if settled.all() else Status.UNSETTLED
 
     def _set_totals(self, row: int) -> None:
         kernels.set_totals(

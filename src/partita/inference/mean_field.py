@@ -84,7 +84,7 @@ class Ascent:
             np.where(of_states, other.q, self.q),
             np.where(of_tables, other.tables, self.tables),
             max(self.n_iter, other.n_iter),
-            self.status if self.status is Status.MAX_ITER else other.status,
+            self.status if not self.status.ok else other.status,
         )
 
 
@@ -130,7 +130,7 @@ def ascend(
             )
 
     graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.size * rows))
-    status = Status.CONVERGED if (sweeps > 0).all() else Status.MAX_ITER
+    status = Status.CONVERGED if (sweeps > 0).all() else Status.UNSETTLED
     return Ascent(value.ravel(), q, b_tables, int(np.abs(sweeps).max(initial=0)), status)
 
 

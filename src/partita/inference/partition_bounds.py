@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..core.results import FloatArray
+from ..core.stopped_short import one_warning
 from ..structures import FactorGraph
 
 
+@one_warning()
 def log_partition_bounds(
     graph: FactorGraph, potentials: FloatArray, engine: str, **options: Any
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

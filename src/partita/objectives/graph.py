@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, Result
+from ..core.stopped_short import holding
 from ..core.validation import check_choice, check_weights
 from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
@@ -154,9 +155,9 @@ class GraphLikelihood:
         return self._run("all", self.graph, u)
 
     def _run(self, name: str, graph: FactorGraph, u: FloatArray) -> Result:
-        if self.engine not in WARM:
-            return graph.infer(u, self.engine, **self.options)
-        result = graph.infer(u, self.engine, **self.options, messages=self._messages.get(name))
+        start = {"messages": self._messages.get(name)} if self.engine in WARM else {}
+        with holding():  # not at every evaluation: the result says it, and estimators do at the end
+            result = graph.infer(u, self.engine, **self.options, **start)
         self._messages[name] = result.messages
         return result
 

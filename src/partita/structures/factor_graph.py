@@ -16,6 +16,7 @@ from ..core.errors import TooLargeError
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
+from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count
 from .elimination import Elimination, eliminate, neighbours
 from .junction_tree import JunctionTree
@@ -284,6 +285,7 @@ class FactorGraph:
         ----------
         engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs"}
             ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted; the result says which.
+            One that has not converged says so in the status of the result, and by a ConvergenceWarning.
         options
             Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
         """
@@ -291,6 +293,7 @@ class FactorGraph:
         single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
         if name != "exact":
             result: Result = find_engine(name)(self, self.potentials(potentials), **options)
+            report(f"engine {name}", result.status)
             return replace(result, engine=name, marginals=result.marginals[0] if single else result.marginals)
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z, marginals = np.zeros((len(flat), self.n_examples)), np.zeros_like(flat)
