@@ -50,8 +50,9 @@ class MarkovNetwork(GraphModel):
     l2 : float, default 0.0
         Strength of the quadratic penalty. Without it, configurations that never occur can drive weights to infinity.
     engine : {"auto", "exact", "bp", "trw", "mean_field"}
-        Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted. With an approximate engine the
-        likelihood is a surrogate, and its log Z is the engine's.
+        Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
+        rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
+        Z is the engine's.
     engine_options : dict, optional
         Options of the engine, such as ``{"memory_limit": 1e9}``.
     solver : str or solver object, default "auto"
@@ -76,7 +77,7 @@ class MarkovNetwork(GraphModel):
     factors_ : list of tuples
     cardinalities_ : array of int
     engine_ : str
-        The engine that was used.
+        The engine that was used in training; ``"mixed"`` if it was exact for some graphs only.
     n_features_in_ : int
         Number of variables.
     n_iter_, trace_, status_
