@@ -210,6 +210,14 @@ def test_bad_graphs_are_refused(arguments, message):
         FactorGraph(cardinalities, factors, examples=examples[0] if examples else None)
 
 
+def test_constants_have_no_place_in_a_union():
+    plain, constant = FactorGraph([2], [(0,)]), FactorGraph([2], [(0,), ()])
+    with pytest.raises(ValueError, match=r"graphs\[1\] has a factor without variables \(1\).* Add its entry to a factor"):
+        FactorGraph.union([plain, constant])
+    alone = FactorGraph.union([constant])
+    assert alone.log_partition([np.zeros(2), np.array(0.5)])[0] == pytest.approx(np.log(2.0) + 0.5)
+
+
 def test_bad_potentials_are_refused():
     graph = FactorGraph([2, 3], [(0, 1), (1,)])
     for potentials, message in (

@@ -112,6 +112,12 @@ class FactorGraph:
         """Many graphs as one, an example each. If there are several, all factors must have variables."""
         if not graphs:
             raise ValueError("graphs must not be empty")
+        for i, graph in enumerate(graphs):
+            if len(graphs) > 1 and () in graph.factors:
+                raise ValueError(
+                    f"graphs[{i}] has a factor without variables ({graph.factors.index(())}), which a union cannot have: "
+                    "nothing says to which example it belongs. Add its entry to a factor of that graph"
+                )
         starts = np.cumsum([0, *(graph.n_variables for graph in graphs)]).tolist()
         factors = [
             tuple(v + start for v in scope)
