@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..core.stopped_short import one_warning
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.validation import check_choice, check_flag, check_weights
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
 from ..inference.partition_bounds import log_partition_bounds
-from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance
-from ..report import ProgressPrinter
-from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence
-from .convergence import unsettled, warn_if_short
 from .data import unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
 from .graph_model import GraphModel
@@ -50,7 +44,7 @@ class GraphCRF(GraphModel):
     decoding : {"map", "marginals"}
         What `predict` returns: the most probable labelling of the whole graph, or the most probable label of each node,
         which gets more single labels right.
-    engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
+    likelihood, engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
         As in `MarkovNetwork`.
 
     Attributes
@@ -96,6 +90,7 @@ class GraphCRF(GraphModel):
         tables: Any = None,
         classes: Any = None,
         decoding: str = "map",
+        likelihood: str = "full",
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -111,6 +106,7 @@ class GraphCRF(GraphModel):
         self.tables = tables
         self.classes = classes
         self.decoding = decoding
+        self.likelihood = likelihood
         self.engine = engine
         self.engine_options = engine_options
         self.solver = solver
@@ -125,11 +121,6 @@ class GraphCRF(GraphModel):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         return tags
-
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())
-        state.pop("_point", None)
-        return state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphCRF:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
@@ -148,44 +139,17 @@ class GraphCRF(GraphModel):
         self.constants_ = [F is None for _, F in data.factors.values()]
         self.symmetric_, self.fit_intercept_ = self.symmetric, self.fit_intercept
         _, features, base = self._compile(data)
-        objective: Any = GraphLikelihood(
-            *(features, codes),
-            weights=weights,
-            penalty=float(self.l2),
-            base=base,
-            engine=self.engine,
-            options=self.engine_options,
-        )
-        start = last.get("parameters_")
-        if start is not None and (last["kinds_"] != self.kinds_ or start.shape != (features.size,)):
-            start = None
-        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(
-            *(objective, start, self.solver),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callbacks=callbacks,
-        )
-        self.parameters_ = np.array(solution.parameters)
-        self.engine_ = objective.engine
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self._point = solution.point
-        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest))
+        start = last.get("parameters_") if last.get("kinds_") == self.kinds_ else None
+        self._learn(features, codes, weights, start, base)
         return self
 
     def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        for name in ("fit_intercept", "symmetric", "warm_start"):
-            check_flag(name, getattr(self, name))
-        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
+        super()._check_parameters()
+        check_flag("fit_intercept", self.fit_intercept)
+        check_flag("symmetric", self.symmetric)
         check_choice("decoding", self.decoding, ("map", "marginals"))
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         if self.tables is not None and not isinstance(self.tables, Mapping):
             raise ValueError(f"tables must be a dict by name of factor, got {type(self.tables).__name__}")
-        make_solver(self.solver)
-        Workers(self.n_jobs)
 
     def _given_classes(self, data: GraphData) -> dict[Hashable, Any] | None:
         if self.classes is None:
@@ -328,7 +292,4 @@ class GraphCRF(GraphModel):
 
     def standard_errors(self, method: str = "information") -> dict[Kind, FloatArray]:
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
-        check_is_fitted(self)
-        if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
-        return self._by_kind(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
+        return self._by_kind(self._standard_errors(method))

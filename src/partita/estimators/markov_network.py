@@ -10,20 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..core.stopped_short import one_warning
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_flag, check_weights
 from ..features.statistics import STATISTICS, table_types
 from ..features.tied_tables import TiedTables
 from ..inference.partition_bounds import log_partition_bounds
-from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance
-from ..report import ProgressPrinter
-from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
-from .convergence import unsettled, warn_if_short
 from .data import unchanged_on_failure
 from .graph_model import GraphModel
 
@@ -49,6 +43,8 @@ class MarkovNetwork(GraphModel):
         variables have the same state; single variables have contrasts.
     l2 : float, default 0.0
         Strength of the quadratic penalty. Without it, configurations that never occur can drive weights to infinity.
+    likelihood : {"full"}
+        What is maximised: the likelihood of all variables together.
     engine : {"auto", "exact", "bp", "trw", "mean_field"}
         Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
         rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
@@ -106,6 +102,7 @@ class MarkovNetwork(GraphModel):
         tie: Any = None,
         statistics: str = "entries",
         l2: float = 0.0,
+        likelihood: str = "full",
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -120,6 +117,7 @@ class MarkovNetwork(GraphModel):
         self.tie = tie
         self.statistics = statistics
         self.l2 = l2
+        self.likelihood = likelihood
         self.engine = engine
         self.engine_options = engine_options
         self.solver = solver
@@ -130,15 +128,17 @@ class MarkovNetwork(GraphModel):
         self.verbose = verbose
 
     @classmethod
-    def boltzmann(cls, m: int, **parameters: Any) -> MarkovNetwork:
-        """A fully visible Boltzmann machine: m variables in {0, 1}, a weight for each, and for each pair that is 1 together.
+    def boltzmann(cls, m: int, biases: bool = False, **parameters: Any) -> MarkovNetwork:
+        """A fully visible Boltzmann machine: m variables in {0, 1}, and a weight for each pair that is 1 together, in the
+        order (0, 1), (0, 2), ..., (1, 2), ... With `biases`, first one for each variable.
 
         >>> from partita import MarkovNetwork
-        >>> len(MarkovNetwork.boltzmann(4).factors)
-        10
+        >>> MarkovNetwork.boltzmann(3).factors
+        [(0, 1), (0, 2), (1, 2)]
         """
-        check_count("m", m, minimum=1)
-        return cls(factors=_all_pairs(m), cardinalities=[2] * m, statistics="contrasts", **parameters)
+        check_count("m", m, minimum=1 if check_flag("biases", biases) else 2)
+        factors = _all_pairs(m)[0 if biases else m :]
+        return cls(factors=factors, cardinalities=[2] * m, statistics="contrasts", **parameters)
 
     @classmethod
     def ising(cls, graph: Any, tied: bool = False, **parameters: Any) -> MarkovNetwork:
@@ -170,12 +170,6 @@ class MarkovNetwork(GraphModel):
             **parameters,
         )
 
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())
-        for name in ("_cache", "_point"):
-            state.pop(name, None)
-        return state
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovNetwork:
         """Fit to rows of states. A failed fit changes nothing."""
         with unchanged_on_failure(self):
@@ -193,32 +187,15 @@ class MarkovNetwork(GraphModel):
         features = TiedTables(graph, table_types(graph, self.tie, self.statistics))
         check_states(graph, states, "X")
         weights = check_weights("sample_weight", sample_weight, n)
-        objective: Any = GraphLikelihood(
-            features, states, weights=weights, penalty=float(self.l2), engine=self.engine, options=self.engine_options
-        )
-        last: Any = getattr(self, "parameters_", None) if self.warm_start else None
-        start = last if last is not None and last.shape == (features.size,) else None
-        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(objective, start, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+        self._learn(features, states, weights, getattr(self, "parameters_", None) if self.warm_start else None)
         self.n_features_in_ = m
         self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, self.tie, self.statistics
-        self.parameters_ = np.array(solution.parameters)
-        self.engine_ = objective.engine
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self._cache, self._point = (graph, features), solution.point
-        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest))
+        self._cache = (graph, features)
         return self
 
     def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        check_flag("warm_start", self.warm_start)
+        super()._check_parameters()
         check_choice("statistics", self.statistics, STATISTICS)
-        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
-        make_solver(self.solver)
-        Workers(self.n_jobs)
 
     def _counts(self, states: IntArray) -> IntArray:
         if self.cardinalities is None:
@@ -307,10 +284,7 @@ class MarkovNetwork(GraphModel):
         ``"information"`` inverts the observed information (penalty included), ``"sandwich"`` stays right when the model is
         wrong. What the parametrisation leaves free has no error: `parameters_` are normalised there.
         """
-        check_is_fitted(self)
-        if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
-        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
+        return self._standard_errors(method)
 
 
 def read_states(X: ArrayLike) -> IntArray:
