@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from partita import cli, io
+from partita import cli_infer, io
 from partita.cli import main
 from partita.inference import belief_propagation
 from partita.structures import FactorGraph, factor_graph
@@ -201,8 +201,8 @@ def test_an_engine_that_has_not_converged_says_so_once(tmp_path, capsysbinary, m
 
 
 def test_the_engines_are_those_of_factor_graphs():
-    assert sorted(cli.ENGINES) == sorted(factor_graph.ENGINES)
-    assert cli.DECODERS == factor_graph.DECODERS
+    assert sorted(cli_infer.ENGINES) == sorted(factor_graph.ENGINES)
+    assert cli_infer.DECODERS == factor_graph.DECODERS
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_the_engines_are_those_of_factor_graphs():
     [("500", 500.0), ("4G", 4e9), ("1.5M", 1.5e6), ("2kb", 2e3), ("12e9", 12e9), ("1 ", 1.0), ("3GiB", 3.0 * 2**30)],
 )
 def test_sizes(text, count):
-    assert cli._bytes(text) == count
+    assert cli_infer._bytes(text) == count
 
 
 def test_help_imports_nothing_heavy():
