@@ -179,6 +179,24 @@ def test_conditioning_is_slicing(rng):
         graph.condition({77: 0})
 
 
+def test_graphs_of_networkx(rng):
+    networkx = pytest.importorskip("networkx")
+    source = networkx.Graph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "c")])
+    source.add_node("d")
+    networkx.set_node_attributes(source, {"a": 2, "b": 3, "c": 4, "d": 5}, "states")
+    graph = FactorGraph.from_networkx(source, "states")
+    assert graph.cardinalities.tolist() == [2, 3, 4, 5]
+    assert graph.factors == ((0,), (1,), (2,), (3,), (0, 1), (0, 2), (1, 2))  # no edge from c to itself
+    by_node = FactorGraph.from_networkx(source, {"d": 5, "c": 4, "b": 3, "a": 2})
+    assert by_node.cardinalities.tolist() == [2, 3, 4, 5]
+    assert FactorGraph.from_networkx(source).cardinalities.tolist() == [2, 2, 2, 2]
+    grid = FactorGraph.from_networkx(networkx.grid_2d_graph(3, 4))
+    ours = FactorGraph.grid(3, 4)
+    assert sorted(map(sorted, grid.factors)) == sorted(map(sorted, ours.factors))
+    doubled = networkx.MultiGraph([(0, 1), (0, 1)])
+    assert FactorGraph.from_networkx(doubled).factors == ((0,), (1,), (0, 1), (0, 1))
+
+
 def test_the_width_is_known_before_any_work():
     grid = FactorGraph.grid(10, 10)
     cost = grid.cost()
