@@ -179,7 +179,9 @@ def test_best_configuration_by_max_product(model, capsysbinary, tmp_path):
         status, out, err = run(capsysbinary, tmp_path / "tree.uai", "--task", "MAP", *options)
         assert (status, out) == (0, exact)
         assert err.startswith("engine bp, ")
-        assert err.endswith("max-product: a good configuration, the best one if there are no cycles\n")
+        assert err.endswith(
+            "max-product: the best configuration that was found, and the best of all if there are no cycles\n"
+        )
     states, p = joint(model)
     found = json.loads(run(capsysbinary, model / "m.uai", "--task", "MAP", "--engine", "bp", "--json")[1])
     assert found["score"] == pytest.approx(np.log(p[np.all(states == found["states"], axis=1)][0]), rel=1e-12)

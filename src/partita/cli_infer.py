@@ -157,7 +157,10 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
             raise ValueError("max-product found no configuration that is not forbidden: use --engine exact")
         known |= {"states": states.tolist(), "score": float(value[0])}
         if engine != "exact":
-            known |= {"exact": False, "status": "max-product: a good configuration, the best one if there are no cycles"}
+            known |= {
+                "exact": False,
+                "status": "max-product: the best configuration that was found, and the best of all if there are no cycles",
+            }
     if args.json or args.task == "MAR" or (args.task == "PR" and engine != "exact"):
         result = graph.infer(potentials, engine, **options)
         known |= {"log_z": float(result.log_z[0]), "exact": result.exact, "status": str(result.status)}

@@ -310,6 +310,20 @@ def test_argmax_by_max_product_gives_its_own_score(seed):
 
 
 @pytest.mark.filterwarnings("ignore:max-product has not converged")
+def test_max_product_keeps_the_best_that_it_meets(rng):
+    """More sweeps never give less, and on frustrated grids, where messages go round in circles, they give more."""
+    graph = FactorGraph.union([FactorGraph.grid(6, 6)] * 10)
+    potentials = 2.0 * rng.standard_normal((2, graph.size))
+    potentials[:, np.repeat([len(scope) == 1 for scope in graph.factors], np.diff(graph.offsets))] *= 0.1
+    few, many = (graph.argmax(potentials, "bp", max_iter=sweeps, damping=0.5)[1] for sweeps in (2, 200))
+    assert np.all(many >= few - 1e-12)
+    assert np.any(many > few + 0.1)
+    best = graph.argmax(potentials)[1]
+    assert np.all(many <= best + 1e-9)
+    assert np.mean(many / best) > 0.98
+
+
+@pytest.mark.filterwarnings("ignore:max-product has not converged")
 def test_max_product_mends_what_is_forbidden(monkeypatch):
     """Sums that must be even or odd: some decoded configurations are forbidden, and allowed ones are found instead."""
     rng = np.random.default_rng(0)

@@ -399,7 +399,8 @@ class FactorGraph:
         Parameters
         ----------
         engine : {"auto", "exact", "bp"}
-            ``"bp"`` is max-product: the best configuration without cycles, else a good one, with its own score.
+            ``"bp"`` is max-product: the best configuration without cycles, else one that may be below it, with its own
+            score.
             ``"auto"`` is exact where `infer` would be (for some examples perhaps, and not for others), else max-product.
         options
             Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.
