@@ -11,8 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from partita import cli, io
+from partita import cli_infer, io
 from partita.cli import main
+from partita.inference import belief_propagation
 from partita.structures import FactorGraph, factor_graph
 
 BIF = """network n { }
@@ -146,7 +147,7 @@ def test_mistakes_are_one_line(model, capsysbinary):
         ([model / "n.bif.gz", "--observe", "sun=yes"], "--observe sun=yes: the network has no variable 'sun'"),
         ([uai, "--memory-limit", "much"], "--memory-limit much: it must be a positive number of bytes"),
         ([uai, "--memory-limit", "0"], "--memory-limit 0: it must be a positive number of bytes"),
-        ([uai, "--engine", "trw", "--task", "MAP"], "--task MAP is exact: it cannot be had by --engine trw"),
+        ([uai, "--engine", "trw", "--task", "MAP"], "--task MAP takes --engine auto, exact, bp; got trw"),
         ([uai, "--engine", "exact", "--memory-limit", "8"], "exact sums need a table of"),
         ([uai, "-o", model / "no" / "folder"], f"{model / 'no' / 'folder'} cannot be written"),
         ([model / "zero.uai"], "potentials forbid every configuration"),
@@ -157,37 +158,53 @@ def test_mistakes_are_one_line(model, capsysbinary):
     assert (model / "old").read_text() == "old"
 
 
-@pytest.fixture
-def no_engines(monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError("No module", name=f"partita.inference.{name}")
-
-    monkeypatch.setattr(factor_graph, "find_engine", missing)
-
-
-@pytest.mark.usefixtures("no_engines")
-def test_an_engine_that_is_not_there(model, capsysbinary):
-    assert fails(capsysbinary, model / "m.uai", "--engine", "bp") == "this version of partita has no engine bp"
-    message = "exact sums are too large for --engine auto, and this version of partita has no engine trw"
-    assert fails(capsysbinary, model / "m.uai", "--memory-limit", "8") == message
-
-
-@pytest.mark.usefixtures("no_engines")
 def test_exact_may_take_longer_than_auto_would(tmp_path, capsysbinary, monkeypatch):
     """Auto leaves large tables alone, even where memory would do; who asks for exact sums gets them."""
     graph = FactorGraph.grid(6, 6)
     io.write_uai(tmp_path / "grid.uai", graph, np.zeros(graph.size))
     monkeypatch.setattr(factor_graph, "AUTO_ENTRIES", 2.0**4)
-    assert "too large for --engine auto" in fails(capsysbinary, tmp_path / "grid.uai")
-    assert run(capsysbinary, tmp_path / "grid.uai", "--task", "MAP")[0] == 0
+    assert run(capsysbinary, tmp_path / "grid.uai")[2].startswith("engine trw, ")
     status, out, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "exact")
     assert status == 0
     assert float(out.split()[1]) == pytest.approx(36 * np.log10(2.0), rel=1e-12)
     assert err.startswith("engine exact, width ")
 
 
+def test_best_configuration_by_max_product(model, capsysbinary, tmp_path):
+    """Without cycles it is the best; with --memory-limit too small, auto turns to it."""
+    graph = FactorGraph([2, 3, 2], [(0, 1), (1, 2)])
+    io.write_uai(tmp_path / "tree.uai", graph, np.random.default_rng(0).standard_normal(graph.size))
+    exact = run(capsysbinary, tmp_path / "tree.uai", "--task", "MAP")[1]
+    for options in (["--engine", "bp"], ["--memory-limit", "8"]):
+        status, out, err = run(capsysbinary, tmp_path / "tree.uai", "--task", "MAP", *options)
+        assert (status, out) == (0, exact)
+        assert err.startswith("engine bp, ")
+        assert err.endswith(
+            "max-product: the best configuration that was found, and the best of all if there are no cycles\n"
+        )
+    states, p = joint(model)
+    found = json.loads(run(capsysbinary, model / "m.uai", "--task", "MAP", "--engine", "bp", "--json")[1])
+    assert found["score"] == pytest.approx(np.log(p[np.all(states == found["states"], axis=1)][0]), rel=1e-12)
+    assert (found["engine"], found["exact"]) == ("bp", False)
+
+
+def test_an_engine_that_has_not_converged_says_so_once(tmp_path, capsysbinary, monkeypatch):
+    graph = FactorGraph.grid(4, 4)
+    io.write_uai(tmp_path / "grid.uai", graph, np.random.default_rng(0).standard_normal(graph.size))
+    monkeypatch.setattr(
+        belief_propagation.bethe, "__kwdefaults__", belief_propagation.bethe.__kwdefaults__ | {"max_iter": 1}
+    )
+    _, _, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "bp")
+    assert err.count("\n") == 1
+    assert "seconds; engine bp has not converged: " in err
+    _, out, err = run(capsysbinary, tmp_path / "grid.uai", "--engine", "bp", "--quiet", "--json")
+    assert err.startswith("partita: warning: engine bp has not converged: ")
+    assert json.loads(out)["status"].startswith("not converged: ")
+
+
 def test_the_engines_are_those_of_factor_graphs():
-    assert sorted(cli.ENGINES) == sorted(factor_graph.ENGINES)
+    assert sorted(cli_infer.ENGINES) == sorted(factor_graph.ENGINES)
+    assert cli_infer.DECODERS == factor_graph.DECODERS
 
 
 @pytest.mark.parametrize(
@@ -195,7 +212,7 @@ def test_the_engines_are_those_of_factor_graphs():
     [("500", 500.0), ("4G", 4e9), ("1.5M", 1.5e6), ("2kb", 2e3), ("12e9", 12e9), ("1 ", 1.0), ("3GiB", 3.0 * 2**30)],
 )
 def test_sizes(text, count):
-    assert cli._bytes(text) == count
+    assert cli_infer._bytes(text) == count
 
 
 def test_help_imports_nothing_heavy():

@@ -1,4 +1,4 @@
-"""The command ``partita``: train, tag, eval, dump on column files; infer on graphical models. Parses, calls, prints.
+"""The command ``partita``: train, tag, eval, dump on column files; infer is in `cli_infer`. Parses, calls, prints.
 
 Nothing heavy is imported before the arguments are known.
 """
@@ -11,26 +11,21 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from . import __version__
+from . import __version__, cli_infer
+from .cli_tools import check_output, naming, output, say, write
 
 if TYPE_CHECKING:
     from .core.columns import Columns
     from .estimators import ColumnTagger
     from .features.templates import Templates
-    from .io import DiscreteNetwork
     from .io.columns import Block
-    from .structures import FactorGraph
 
 USAGE_ERROR, BROKEN_PIPE, INTERRUPTED = 2, 141, 130
 FEATURES = ("word", "chunking", "ner")
 SCHEMES = ("conlleval", "iob2", "iobes")
-TASKS = ("PR", "MAR", "MAP")
-#: The engines of factor graphs; a test keeps them the same.
-ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "gibbs")
 #: Labels that speak of chunks: O, B-NP, I-NP, …
 CHUNK_LABEL = re.compile(r"O|[BIES]-.+")
 EPILOG = (
@@ -43,40 +38,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *rest, **options: _say(f"partita: warning: {_one_line(message)}")
+            warnings.showwarning = lambda message, *rest, **options: say(f"partita: warning: {_one_line(message)}")
             status: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
-        _say("partita: interrupted")
+        say("partita: interrupted")
         return INTERRUPTED
     except MemoryError:
-        _say("partita: error: out of memory")
+        say("partita: error: out of memory")
         return 1
     except OSError as error:
-        _say(f"partita: error: {error.filename}: {error.strerror}" if error.filename else f"partita: error: {error}")
+        say(f"partita: error: {error.filename}: {error.strerror}" if error.filename else f"partita: error: {error}")
         return USAGE_ERROR
     except (ValueError, NotImplementedError) as error:
-        _say(f"partita: error: {_one_line(error)}")
+        say(f"partita: error: {_one_line(error)}")
         return USAGE_ERROR
     except TypeError as error:
         from .core.errors import CapabilityError
 
         if not isinstance(error, CapabilityError):
             raise
-        _say(f"partita: error: {_one_line(error)}")
+        say(f"partita: error: {_one_line(error)}")
         return USAGE_ERROR
     return status
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
-
-
-def _write(text: str) -> None:
-    sys.stdout.buffer.write(text.encode())  # UTF-8 like the data, whatever the terminal is
 
 
 def _one_line(error: object) -> str:
@@ -94,8 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"partita {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="train|tag|eval|dump|infer")
-    for add in (_add_train, _add_tag, _add_eval, _add_dump, _add_infer):
+    for add in (_add_train, _add_tag, _add_eval, _add_dump):
         add(commands)
+    text = "Partition function, marginals or best configuration of a graphical model, as the UAI competitions write them."
+    cli_infer.add_arguments(_command(commands, "infer", cli_infer.run, text))
     return parser
 
 
@@ -183,30 +172,6 @@ def _add_dump(commands: Any) -> None:
     command.add_argument("--label", action="append", metavar="L", help="this label only; may be repeated")
 
 
-def _add_infer(commands: Any) -> None:
-    text = "Partition function, marginals or best configuration of a graphical model, as the UAI competitions write them."
-    command = _command(commands, "infer", _infer, text)
-    command.add_argument("model", metavar="MODEL", help="UAI file, or .bif; plain or gzip")
-    command.add_argument("--evid", metavar="FILE", help="evidence, as a UAI file")
-    command.add_argument(
-        "--observe",
-        action="append",
-        metavar="X=S,X=S",
-        help="evidence: variables and states by number, with .bif also by name; may be repeated",
-    )
-    command.add_argument("--task", choices=TASKS, default="PR", help="log10 Z, marginals of variables, MAP (default: PR)")
-    command.add_argument(
-        "--engine", choices=ENGINES, default="auto", help="auto: exact if that is small enough, else trw (default: auto)"
-    )
-    command.add_argument(
-        "--memory-limit", default="4G", metavar="N", help="bytes for exact sums, as 500M or 4G (default: 4G)"
-    )
-    command.add_argument("--json", action="store_true", help="everything that is known, as JSON")
-    command.add_argument("-o", "--output", default="-", help="file to write (default: stdout)")
-    command.add_argument("-q", "--quiet", action="store_true", help="nothing about engine, width and memory on stderr")
-    command.add_argument("--n-jobs", type=int, metavar="N", help="threads (default: all cores)")
-
-
 def _add_reading(command: Any, default: str | None = None) -> None:
     separator, encoding = (default, default) if default else ("white space", "utf-8")
     command.add_argument("--separator", metavar="S", help=f"one character, or 'tab' or 'space' (default: {separator})")
@@ -226,15 +191,6 @@ def _reading(args: argparse.Namespace, known: dict[str, Any] | None = None) -> d
     return options
 
 
-@contextmanager
-def _option(name: str, value: str | None) -> Iterator[None]:
-    """Let errors say which option they are about."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{name} {value}: {error}") from error
-
-
 def _column(name: str, args: argparse.Namespace) -> int:
     """A column by number, or by name in CoNLL-U files."""
     from .io.columns import CONLLU_COLUMNS
@@ -249,12 +205,12 @@ def _column(name: str, args: argparse.Namespace) -> int:
 
 
 def _column_list(args: argparse.Namespace) -> list[int] | None:
-    with _option("--columns", args.columns):
+    with naming("--columns", args.columns):
         return None if args.columns is None else [_column(name, args) for name in args.columns.split(",")]
 
 
 def _check_columns(option: str, value: str | None, columns: Columns, chosen: Sequence[int] | None) -> None:
-    with _option(option, value):
+    with naming(option, value):
         for number in chosen or ():
             columns.index(number)
 
@@ -267,7 +223,7 @@ def _source(name: str) -> Any:
 
 
 def _train(args: argparse.Namespace) -> int:
-    _check_output(args.model)
+    check_output(args.model)
     if args.early_stop and not args.dev:
         raise ValueError("--early-stop needs held-out data: give --dev FILE")
     began = time.perf_counter()
@@ -299,7 +255,7 @@ def _train(args: argparse.Namespace) -> int:
     args.label_column = args.label_column or ("upos" if args.conllu else "-1")
     if args.conllu and args.columns is None:
         args.columns = "form"
-    with _option("--label-column", args.label_column):
+    with naming("--label-column", args.label_column):
         label = _column(args.label_column, args)
     tagger = ColumnTagger(_templates(args), model, label, _column_list(args), reading)
     train = join_columns([read_columns(_source(name), **reading) for name in args.data])
@@ -312,15 +268,15 @@ def _train(args: argparse.Namespace) -> int:
         tagger.fit(train, dev if args.early_stop else None)
     trained = time.perf_counter()
     if not tagger.templates.transitions:
-        _say("partita: warning: the template has no B line; pairs of labels get weights all the same")
+        say("partita: warning: the template has no B line; pairs of labels get weights all the same")
     model.set_params(verbose=0)
     tagger.save(args.model)
     saved = time.perf_counter()
     if not args.quiet:
         seconds = (imported - began, read - imported, tagger.summary_["feature_seconds"])
-        _say(_summary(tagger, (*seconds, tagger.summary_["training_seconds"], saved - trained)))
+        say(_summary(tagger, (*seconds, tagger.summary_["training_seconds"], saved - trained)))
     if model.status_ is Status.INTERRUPTED:
-        _say(f"partita: interrupted; the best weights so far are in {args.model}")
+        say(f"partita: interrupted; the best weights so far are in {args.model}")
         return INTERRUPTED
     if dev is not None:
         _write_scores(*_labels(tagger, [dev], allow_unknown=True))
@@ -350,15 +306,6 @@ def _templates(args: argparse.Namespace) -> Templates:
         raise ValueError(f"{args.template}: {error}") from error
 
 
-def _check_output(path: str) -> None:
-    """Fail before the work, not after it."""
-    folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder):
-        raise ValueError(f"{path} cannot be written: there is no folder {folder}")
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path} cannot be written: it is a folder, or in one that is write-protected")
-
-
 def _load(path: str, n_jobs: int | None) -> ColumnTagger:
     from .core.errors import ModelFileError
     from .estimators import ColumnTagger, load
@@ -374,13 +321,13 @@ def _tag(args: argparse.Namespace) -> int:
     if args.kbest is not None and args.kbest < 1:
         raise ValueError(f"--kbest must be at least 1, got {args.kbest}")
     if args.output != "-":
-        _check_output(args.output)
+        check_output(args.output)
     from .io import iter_columns
 
     tagger = _load(args.model, args.n_jobs)
     blocks = iter_columns(_source(args.data), **_reading(args, tagger.reading))
     chosen = _column_list(args)
-    with _output(args.output) as out:
+    with output(args.output) as out:
         for block in blocks:
             _check_columns("--columns", args.columns, block.columns, chosen)
             if args.kbest is not None:
@@ -389,18 +336,6 @@ def _tag(args: argparse.Namespace) -> int:
                 added = _added_columns(tagger, block.columns, chosen, args.marginals)
                 out.write(b"".join([line + b"\n" for line in block.lines(*added)]))
     return 0
-
-
-@contextmanager
-def _output(path: str) -> Iterator[BinaryIO]:
-    from .io import replacing
-
-    if path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    else:
-        with replacing(path) as out:
-            yield out
 
 
 def _added_columns(tagger: ColumnTagger, columns: Columns, chosen: Any, marginals: bool) -> list[list[str]]:
@@ -443,9 +378,9 @@ def _eval(args: argparse.Namespace) -> int:
 
     if args.model is None:
         columns = read_columns(_source(args.data), **_reading(args))
-        with _option("--label-column", args.label_column or "-2"):
+        with naming("--label-column", args.label_column or "-2"):
             true = columns.sequences(_column(args.label_column or "-2", args))
-        with _option("--predicted-column", args.predicted_column or "-1"):
+        with naming("--predicted-column", args.predicted_column or "-1"):
             found = columns.sequences(_column(args.predicted_column or "-1", args))
     else:
         if args.label_column or args.predicted_column:
@@ -473,7 +408,7 @@ def _labels(tagger: ColumnTagger, tables: Any, allow_unknown: bool) -> tuple[lis
                 if not allow_unknown:
                     raise ValueError(f"{error}; --allow-unknown counts such labels as wrong") from error
                 if not warned:
-                    _say(f"partita: warning: {error}")
+                    say(f"partita: warning: {error}")
                 warned = True
             true += columns.sequences(tagger.label_)
             found += tagger.model.predict(data)
@@ -490,7 +425,7 @@ def _write_scores(true: Any, found: Any, scheme: str | None = None, tokens: bool
     else:
         shares = f"tokens right: {token_accuracy(true, found):.2%}; sequences right: {sequence_accuracy(true, found):.2%}"
         text = f"{label_scores(true, found)}\n{shares}"
-    _write(text + "\n")
+    write(text + "\n")
 
 
 def _dump(args: argparse.Namespace) -> int:
@@ -505,7 +440,7 @@ def _dump(args: argparse.Namespace) -> int:
     for label in wanted:
         if label not in labels:
             raise ValueError(f"{args.model} has no label {label!r}; its labels are {', '.join(labels)}")
-    _write(
+    write(
         f"# partita {about['version']}: {about['tokens']} tokens in {about['sequences']} sequences, "
         f"{about['attributes']} attributes, {about['features']} features\n"
         f"# l2 {model.l2:g}, l1 {model.l1:g}, solver {about['solver']}, {about['iterations']} iterations, "
@@ -516,157 +451,14 @@ def _dump(args: argparse.Namespace) -> int:
     chosen = set(wanted)
     for (u, v), weight in zip(layout.transitions.tolist(), transition.tolist(), strict=True):
         if labels[u] in chosen or labels[v] in chosen:
-            _write(f"transition\t{labels[u]}\t{labels[v]}\t{weight:.6g}\n")
+            write(f"transition\t{labels[u]}\t{labels[v]}\t{weight:.6g}\n")
     for kind, part in (("start", start), ("end", end)):
         for label, weight in zip(labels, part.tolist(), strict=False):
             if label in chosen:
-                _write(f"{kind}\t{label}\t{weight:.6g}\n")
+                write(f"{kind}\t{label}\t{weight:.6g}\n")
     for label in wanted:
         rows = np.flatnonzero(layout.state[:, 1] == labels.index(label))
         rows = rows[np.argsort(-np.abs(state[rows]), kind="stable")][: args.top]
         for attribute, weight in zip(layout.state[rows, 0].tolist(), state[rows].tolist(), strict=True):
-            _write(f"state\t{label}\t{layout.feature(attribute)}\t{weight:.6g}\n")
+            write(f"state\t{label}\t{layout.feature(attribute)}\t{weight:.6g}\n")
     return 0
-
-
-def _infer(args: argparse.Namespace) -> int:
-    with _option("--memory-limit", args.memory_limit):
-        memory = _bytes(args.memory_limit)
-    if args.task == "MAP" and args.engine not in ("auto", "exact"):
-        raise ValueError(f"--task MAP is exact: it cannot be had by --engine {args.engine}")
-    if args.output != "-":
-        _check_output(args.output)
-    began = time.perf_counter()
-    from .io import uai  # noqa: F401
-
-    imported = time.perf_counter()
-    graph, potentials, network = _read_graph(args)
-    evidence = _observed(args, graph.cardinalities, network)
-    given, index = graph.condition(evidence) if evidence else (graph, slice(None))
-    read = time.perf_counter()
-    known = _answers(given, potentials[index], args, memory)
-    for v, state in evidence.items():
-        if "marginals" in known:
-            known["marginals"][v] = [float(s == state) for s in range(graph.cardinalities[v])]
-        if "states" in known:
-            known["states"][v] = state
-    seconds = {"starting": imported - began, "reading": read - imported, "inference": time.perf_counter() - read}
-    with _output(args.output) as out:
-        out.write(_answer_text(args, known, network, evidence, seconds).encode())
-    if not args.quiet:
-        width = "" if known["width"] is None else f", width {known['width']}, {_size(known['memory'])}"
-        _say(f"engine {known['engine']}{width}, {seconds['inference']:.2f} seconds; {known['status']}")
-    return 0
-
-
-def _bytes(text: str) -> float:
-    """A number of bytes, with or without a unit."""
-    match = re.fullmatch(r"([0-9.]+(?:e\+?[0-9]+)?)(?:([kmgt])(i?))?b?", text.strip().lower())
-    try:
-        value = float(match[1]) * (1024.0 if match[3] else 1e3) ** " kmgt".index(match[2] or " ") if match else 0.0
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < float("inf"):
-        raise ValueError("it must be a positive number of bytes, with or without K, M, G or T")
-    return value
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1e3:
-            return f"{count:.3g} {unit}"
-        count /= 1e3
-    return f"{count:.3g} GB"
-
-
-def _read_graph(args: argparse.Namespace) -> tuple[FactorGraph, Any, DiscreteNetwork | None]:
-    if args.model.lower().removesuffix(".gz").endswith(".bif"):
-        from .io import read_bif
-
-        network = read_bif(args.model)
-        return *network.factor_graph(n_jobs=args.n_jobs), network
-    from .io import read_uai
-
-    return *read_uai(args.model, n_jobs=args.n_jobs), None
-
-
-def _observed(args: argparse.Namespace, cardinalities: Any, network: DiscreteNetwork | None) -> dict[int, int]:
-    """The evidence of --evid and --observe."""
-    from .io import read_evidence
-
-    known = {} if args.evid is None else read_evidence(args.evid, cardinalities)
-    for text in args.observe or ():
-        with _option("--observe", text):
-            for pair in text.split(","):
-                name, equals, state = map(str.strip, pair.partition("="))
-                if not (name and equals and state):
-                    raise ValueError(f"it must be variable=state, got {pair!r}")
-                v, s = _observation(name, state, cardinalities, network)
-                if known.setdefault(v, s) != s:
-                    raise ValueError(f"variable {name} is observed in two states")
-    return known
-
-
-def _observation(name: str, state: str, cardinalities: Any, network: DiscreteNetwork | None) -> tuple[int, int]:
-    if network is not None:
-        return next(iter(network.evidence({name: state}).items()))
-    if not (name.isdecimal() and int(name) < len(cardinalities)):
-        raise ValueError(f"a variable must be a number below {len(cardinalities)}, got {name!r}")
-    v = int(name)
-    if not (state.isdecimal() and int(state) < cardinalities[v]):
-        raise ValueError(f"the state of variable {v} must be a number below {cardinalities[v]}, got {state!r}")
-    return v, int(state)
-
-
-def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memory: float) -> dict[str, Any]:
-    """What is asked for, and how it was found."""
-    from .core.results import Status
-
-    engine = "exact" if args.task == "MAP" else graph.choose(args.engine, memory_limit=memory)
-    options = {"memory_limit": memory} if engine == "exact" else {}
-    known: dict[str, Any] = {"engine": engine, "width": None, "memory": None, "exact": True, "status": str(Status.EXACT)}
-    if engine == "exact":
-        found = graph.tree(memory).elimination
-        known |= {"width": found.width, "memory": found.memory}
-    if args.task == "MAP":
-        states, value = graph.argmax(potentials, **options)
-        known |= {"states": states.tolist(), "score": float(value[0])}
-    if args.json or args.task == "MAR" or engine != "exact":
-        try:
-            result = graph.infer(potentials, engine, **options)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("partita.inference"):
-                raise
-            why = "exact sums are too large for --engine auto, and " if args.engine == "auto" else ""
-            raise ValueError(f"{why}this version of partita has no engine {engine}") from error
-        known |= {"log_z": float(result.log_z[0]), "exact": result.exact, "status": str(result.status)}
-        known["lower"], known["upper"] = (None if b is None else float(b[0]) for b in (result.lower, result.upper))
-        known["marginals"] = [p.tolist() for p in graph.variable_marginals(result.marginals)]
-    elif args.task == "PR":
-        known["log_z"] = float(graph.log_partition(potentials, engine, **options)[0])
-    return known
-
-
-def _answer_text(
-    args: argparse.Namespace,
-    known: dict[str, Any],
-    network: DiscreteNetwork | None,
-    evidence: dict[int, int],
-    seconds: dict[str, float],
-) -> str:
-    from .io.uai import format_marginals, format_partition, format_states
-
-    if not args.json:
-        if args.task == "PR":
-            return format_partition(known["log_z"])
-        return format_marginals(known["marginals"]) if args.task == "MAR" else format_states(known["states"])
-    import json
-    import math
-
-    about: dict[str, Any] = {"model": args.model, "task": args.task, "evidence": {str(v): s for v, s in evidence.items()}}
-    if network is not None:
-        about |= {"variables": network.variables, "state_names": network.states}
-    about |= known | {"log10_z": known["log_z"] / math.log(10.0), "seconds": seconds}
-    for bound in ("log_z", "log10_z", "lower", "upper"):  # JSON has no infinity
-        about[bound] = about[bound] if about[bound] is not None and math.isfinite(about[bound]) else None
-    return json.dumps(about, allow_nan=False) + "\n"

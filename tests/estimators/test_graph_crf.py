@@ -293,3 +293,23 @@ def test_blobs_by_tree_reweighted_belief_propagation(rng):
     value, lower, upper = model.log_partition(X[2:], bounds=True)
     assert (lower < value).all()
     assert (value <= upper + 1e-9).all()
+
+
+def test_one_wide_graph_does_not_make_all_approximate(rng):
+    X, y = chains(rng, n=6)
+    edges = np.array([scope for scope in FactorGraph.grid(5, 5).factors if len(scope) == 2])
+    graphs = [*as_graphs(X[:3]), (rng.standard_normal((25, 4)), edges), *as_graphs(X[3:])]
+    y = [*y[:3], rng.integers(0, 3, 25), *y[3:]]
+    limit = FactorGraph.grid(5, 5, 3).cost().memory - 1.0
+    model = GraphCRF(engine_options={"memory_limit": limit}).fit(graphs, y)
+    assert model.engine_ == "mixed"
+    narrow = np.arange(7) != 3
+    value, lower, upper = model.log_partition(graphs, bounds=True)
+    np.testing.assert_array_equal(lower == upper, narrow)
+    marginals, predicted = model.predict_marginals(graphs), model.predict(graphs)
+    model.set_params(engine="exact", engine_options=None)
+    np.testing.assert_allclose(value[narrow], model.log_partition(graphs)[narrow], rtol=1e-12)
+    assert lower[3] < model.log_partition(graphs)[3] < upper[3]
+    for i in np.flatnonzero(narrow):
+        np.testing.assert_allclose(marginals[i], model.predict_marginals(graphs)[i], atol=1e-12)
+        np.testing.assert_array_equal(predicted[i], model.predict(graphs)[i])

@@ -168,7 +168,22 @@ def test_tied_weights_are_shared(rng):
     named = MarkovNetwork([(0,), (1,), (0, 1)], 3, tie=["a", "b", "c"], l2=1.0).fit(X[:, :2])
     free = MarkovNetwork([(0,), (1,), (0, 1)], 3, l2=1.0).fit(X[:, :2])
     np.testing.assert_allclose(named.parameters_, free.parameters_, atol=1e-10)
-    assert MarkovNetwork.boltzmann(4).fit(X[:, :4] % 2).parameters_.shape == (10,)
+    assert MarkovNetwork.boltzmann(4, biases=True).fit(X[:, :4] % 2).parameters_.shape == (10,)
+
+
+def test_boltzmann_machines_have_pairs_in_order_and_no_biases(rng):
+    states = all_states([2] * 4)
+    X = states[rng.integers(0, 16, 200)]
+    model = MarkovNetwork.boltzmann(4, tol=1e-10).fit(X)
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert model.factors == pairs
+    T = np.array([states[:, i] * states[:, j] for i, j in pairs]).T
+    p = np.exp(T @ model.parameters_)
+    np.testing.assert_allclose(p / p.sum() @ T, np.array([X[:, i] * X[:, j] for i, j in pairs]).mean(1), atol=1e-8)
+    assert MarkovNetwork.boltzmann(4, biases=True).factors == [(0,), (1,), (2,), (3,), *pairs]
+    with pytest.raises(ValueError, match="m must be"):
+        MarkovNetwork.boltzmann(1)
+    assert MarkovNetwork.boltzmann(1, biases=True).factors == [(0,)]
 
 
 def test_ising_takes_networkx_graphs(rng):
@@ -238,6 +253,7 @@ def test_unknown_values_may_be_none_or_nan():
         ({"statistics": "spins"}, [[0, 2]], "two states"),
         ({"l2": -1.0}, [[0, 1]], "l2 must be"),
         ({"engine": "gibbs"}, [[0, 1]], "engine must be"),
+        ({"likelihood": "half"}, [[0, 1]], "likelihood must be"),
         ({"solver": "no"}, [[0, 1]], "solver must be"),
     ],
 )

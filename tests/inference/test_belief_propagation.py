@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from partita.core.results import Status
-from partita.inference import bethe, is_concave, max_product, mean_field, tree_reweighted
+from partita.inference import belief_propagation, bethe, is_concave, max_product, mean_field, tree_reweighted
 from partita.inference.belief_propagation import SCHEDULES
 from partita.inference.counting_numbers import LARGEST_DENSE, tree_probabilities
 from partita.inference.layout import layout
@@ -285,6 +285,66 @@ def test_max_product_on_an_attractive_grid(rng):
     assert value[0] >= graph.argmax(tables)[1][0] - 0.5
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_argmax_by_max_product_gives_its_own_score(seed):
+    """The best configuration on trees, else one that is allowed; the value is that of what is returned."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 4, 7)
+    scopes = [(int(rng.integers(v)), v) for v in range(1, 7)]
+    tree = FactorGraph(counts, [*scopes, (), (2,)])
+    loopy = FactorGraph(counts, [*scopes, (), (0, 6, 3), (1, 5)])
+    for graph in (tree, loopy):
+        potentials = 2.0 * rng.standard_normal((3, graph.size))
+        best, value = graph.argmax(potentials)
+        y, found = graph.argmax(potentials, "bp")
+        assert y.shape == best.shape
+        np.testing.assert_allclose(graph.score(potentials, y), found, rtol=1e-12)
+        if graph is tree:
+            np.testing.assert_allclose(found, value, rtol=1e-12)
+        assert np.all(found <= value + 1e-12)
+        auto = graph.argmax(potentials[0], memory_limit=8.0)
+        np.testing.assert_array_equal(auto[0], y[0])
+        assert auto[1] == found[:1]
+    with pytest.raises(ValueError, match="engine must be one of"):
+        tree.argmax(potentials, "trw")
+
+
+@pytest.mark.filterwarnings("ignore:max-product has not converged")
+def test_max_product_keeps_the_best_that_it_meets(rng):
+    """More sweeps never give less, and on frustrated grids, where messages go round in circles, they give more."""
+    graph = FactorGraph.union([FactorGraph.grid(6, 6)] * 10)
+    potentials = 2.0 * rng.standard_normal((2, graph.size))
+    potentials[:, np.repeat([len(scope) == 1 for scope in graph.factors], np.diff(graph.offsets))] *= 0.1
+    few, many = (graph.argmax(potentials, "bp", max_iter=sweeps, damping=0.5)[1] for sweeps in (2, 200))
+    assert np.all(many >= few - 1e-12)
+    assert np.any(many > few + 0.1)
+    best = graph.argmax(potentials)[1]
+    assert np.all(many <= best + 1e-9)
+    assert np.mean(many / best) > 0.98
+
+
+@pytest.mark.filterwarnings("ignore:max-product has not converged")
+def test_max_product_mends_what_is_forbidden(monkeypatch):
+    """Sums that must be even or odd: some decoded configurations are forbidden, and allowed ones are found instead."""
+    rng = np.random.default_rng(0)
+    graphs, tables = [], []
+    for _ in range(30):
+        scopes = [tuple(rng.choice(16, 3, replace=False).tolist()) for _ in range(14)]
+        graphs.append(FactorGraph([2] * 16, [*((v,) for v in range(16)), *scopes]))
+        truth, parity = rng.integers(0, 2, 16), np.indices((2, 2, 2)).sum(0) % 2
+        tables += [rng.standard_normal(2) for _ in range(16)]
+        tables += [np.where(parity == truth[list(scope)].sum() % 2, 0.0, -np.inf) for scope in scopes]
+    graph = FactorGraph.union(graphs)
+    y, value = graph.argmax(tables, "bp")
+    assert np.isfinite(value).all()
+    np.testing.assert_allclose(graph.score(tables, y), value, rtol=1e-12)
+    best = graph.argmax(tables)[1]
+    assert np.all(value <= best + 1e-9)
+    assert np.mean(value > best - 1e-9) > 0.3
+    monkeypatch.setattr(belief_propagation._Run, "mend", lambda *arguments: None)
+    assert np.isneginf(graph.argmax(tables, "bp")[1]).any()
+
+
 def test_graphs_of_almost_nothing():
     for graph in (
         FactorGraph([3], []),
@@ -294,6 +354,7 @@ def test_graphs_of_almost_nothing():
     ):
         potentials = np.linspace(-1.0, 1.0, 2 * graph.size).reshape(2, -1)
         exact = graph.infer(potentials)
+        np.testing.assert_allclose(graph.argmax(potentials, "bp")[1], graph.argmax(potentials)[1], atol=1e-12)
         for engine in ("bp", "trw"):
             result = graph.infer(potentials, engine)
             assert result.exact

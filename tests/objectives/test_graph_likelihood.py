@@ -191,6 +191,26 @@ def test_gradients_of_surrogates(rng, engine, unknown):
         assert (objective.at(theta).value > exact) == (engine == "trw")
 
 
+@pytest.mark.parametrize("unknown", [False, True])
+def test_exact_for_some_examples_only(rng, unknown):
+    """The parts of the wide example are the surrogate's, and warm messages make no difference."""
+    graphs = [FactorGraph.grid(2, 3), FactorGraph.grid(5, 5), FactorGraph.grid(2, 2)]
+    graph = FactorGraph.union(graphs)
+    features = TiedTables(graph, table_types(graph, True, "spins"))
+    y = rng.integers(-1 if unknown else 0, 2, graph.n_variables)
+    limit = 8.0 * graphs[0].cost().largest + 16.0 * sum(graphs[i].cost().messages for i in (0, 2))
+    objective = GraphLikelihood(features, y, options={"memory_limit": limit, "tol": 1e-12})
+    assert objective.engine == "mixed"
+    assert objective.convex == (not unknown)
+    theta, v = 0.3 * rng.standard_normal((2, features.size))
+    slope = (objective.at(theta + 1e-4 * v).value - objective.at(theta - 1e-4 * v).value) / 2e-4
+    assert objective.at(theta).gradient @ v == pytest.approx(slope, rel=1e-5)
+    exact = GraphLikelihood(features, y).at(theta).result
+    mixed = objective.at(theta).result
+    np.testing.assert_allclose(mixed.log_z[[0, 2]], exact.log_z[[0, 2]], rtol=1e-12)
+    assert mixed.log_z[1] > exact.log_z[1] + 1e-3
+
+
 def test_bad_data_are_refused(rng):
     features, base, y = make(rng)
     for change, message in (

@@ -228,6 +228,24 @@ def test_conditioning_is_slicing(rng):
         graph.condition({77: 0})
 
 
+def test_graphs_of_networkx(rng):
+    networkx = pytest.importorskip("networkx")
+    source = networkx.Graph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "c")])
+    source.add_node("d")
+    networkx.set_node_attributes(source, {"a": 2, "b": 3, "c": 4, "d": 5}, "states")
+    graph = FactorGraph.from_networkx(source, "states")
+    assert graph.cardinalities.tolist() == [2, 3, 4, 5]
+    assert graph.factors == ((0,), (1,), (2,), (3,), (0, 1), (0, 2), (1, 2))  # no edge from c to itself
+    by_node = FactorGraph.from_networkx(source, {"d": 5, "c": 4, "b": 3, "a": 2})
+    assert by_node.cardinalities.tolist() == [2, 3, 4, 5]
+    assert FactorGraph.from_networkx(source).cardinalities.tolist() == [2, 2, 2, 2]
+    grid = FactorGraph.from_networkx(networkx.grid_2d_graph(3, 4))
+    ours = FactorGraph.grid(3, 4)
+    assert sorted(map(sorted, grid.factors)) == sorted(map(sorted, ours.factors))
+    doubled = networkx.MultiGraph([(0, 1), (0, 1)])
+    assert FactorGraph.from_networkx(doubled).factors == ((0,), (1,), (0, 1), (0, 1))
+
+
 def test_the_width_is_known_before_any_work():
     grid = FactorGraph.grid(10, 10)
     cost = grid.cost()
@@ -248,11 +266,23 @@ def test_the_width_is_known_before_any_work():
         (([2, 0], []), "integers >= 1"),
         (([2, 2], [(0, 2)]), "factor 0 must have different variables below 2"),
         (([2, 2], [(0,), (1, 1)]), "factor 1 must have different variables"),
+        (([2, 2], [(0,), (0, 1)], [0, 1]), "factor 1 must have variables, and all of one example"),
+        (([2, 2], [(0,), ()], [0, 1]), "factor 1 must have variables"),
+        (([2, 2], [], [0, 2]), "from 0 up in order"),
     ],
 )
 def test_bad_graphs_are_refused(arguments, message):
+    cardinalities, factors, *examples = arguments
     with pytest.raises(ValueError, match=message):
-        FactorGraph(*arguments)
+        FactorGraph(cardinalities, factors, examples=examples[0] if examples else None)
+
+
+def test_constants_have_no_place_in_a_union():
+    plain, constant = FactorGraph([2], [(0,)]), FactorGraph([2], [(0,), ()])
+    with pytest.raises(ValueError, match=r"graphs\[1\] has a factor without variables \(1\).* Add its entry to a factor"):
+        FactorGraph.union([plain, constant])
+    alone = FactorGraph.union([constant])
+    assert alone.log_partition([np.zeros(2), np.array(0.5)])[0] == pytest.approx(np.log(2.0) + 0.5)
 
 
 def test_bad_potentials_are_refused():
@@ -276,3 +306,62 @@ def test_auto_leaves_out_options_of_the_other_engines():
     assert other.engine == "trw"
     assert other.lower[0] - 1e-12 <= exact.log_z[0] <= other.upper[0]
     np.testing.assert_allclose(graph.log_partition(np.zeros(graph.size), memory_limit=100.0), other.log_z, rtol=1e-6)
+
+
+def wide_and_narrow(rng):
+    """A union of small graphs and wide grids, factors in no order, with potentials and a limit that only the grids pass."""
+    small = random_graph(rng)[0]
+    small = FactorGraph(small.cardinalities, [scope for scope in small.factors if scope])
+    graphs = [FactorGraph.grid(5, 5), small, FactorGraph.grid(2, 3), FactorGraph.grid(5, 5), FactorGraph([3], [])]
+    sorted_union = FactorGraph.union(graphs)
+    order = rng.permutation(sorted_union.n_factors)
+    factors = [sorted_union.factors[k] for k in order]
+    union = FactorGraph(sorted_union.cardinalities, factors, examples=sorted_union.examples)
+    limit = 1.0 + max(16.0 * sum(graphs[i].cost().messages for i in (1, 2, 4)), 8.0 * small.cost().largest)
+    assert limit < 16.0 * graphs[0].cost().messages
+    return union, rng.standard_normal((2, union.size)), limit, np.array([False, True, True, False, True])
+
+
+def test_auto_chooses_for_each_example(rng):
+    graph, potentials, limit, narrow = wide_and_narrow(rng)
+    exact = graph.infer(potentials, "exact")
+    mixed = graph.infer(potentials, memory_limit=limit)
+    assert (mixed.engine, mixed.exact) == ("mixed", False)
+    assert graph.choose(memory_limit=limit) == "mixed"
+    fits = np.tile(narrow, 2)
+    np.testing.assert_allclose(mixed.log_z[fits], exact.log_z[fits], rtol=1e-12)
+    np.testing.assert_array_equal(mixed.gap[fits], 0.0)
+    assert np.all(mixed.lower <= exact.log_z + 1e-12)
+    assert np.all(exact.log_z <= mixed.upper + 1e-12)
+    assert np.all(mixed.gap[~fits] > 1e-3)
+    entries = np.repeat(narrow[graph.factor_examples], np.diff(graph.offsets))
+    np.testing.assert_allclose(mixed.marginals[:, entries], exact.marginals[:, entries], atol=1e-12)
+    trw = graph.infer(potentials, "trw")
+    np.testing.assert_allclose(mixed.marginals[:, ~entries], trw.marginals[:, ~entries], atol=1e-6)
+    np.testing.assert_allclose(mixed.log_z[~fits], trw.log_z[~fits], rtol=1e-8)
+    np.testing.assert_allclose(graph.log_partition(potentials, memory_limit=limit), mixed.log_z, rtol=1e-12)
+    single = graph.infer(potentials[1], memory_limit=limit, lower=False, messages=mixed.messages[1:])
+    assert single.n_iter == 1
+    assert single.marginals.shape == (graph.size,)
+    np.testing.assert_array_equal(np.isneginf(single.lower), ~narrow)
+    y, value = graph.argmax(potentials, memory_limit=limit)
+    best = graph.argmax(potentials, "exact")[1]
+    np.testing.assert_allclose(graph.score(potentials, y), value, rtol=1e-12)
+    np.testing.assert_allclose(value[fits], best[fits], rtol=1e-12)
+    assert np.all(value <= best + 1e-12)
+    np.testing.assert_array_equal(graph.argmax(potentials[1], memory_limit=limit)[0], y[1])
+    potentials[:, np.repeat(graph.factor_examples == 2, np.diff(graph.offsets))] = -np.inf
+    with pytest.raises(ValueError, match="forbid every configuration of example 2"):
+        graph.infer(potentials[0], memory_limit=limit)
+
+
+def test_auto_is_exact_for_the_cheapest_as_long_as_they_fit_together(rng, monkeypatch):
+    graph = FactorGraph.union([FactorGraph.grid(3, 3)] * 4)
+    alone = FactorGraph.grid(3, 3).cost()
+    potentials = rng.standard_normal(graph.size)
+    for share, exact in ((4.0, 4), (3.0, 3), (2.5, 2), (0.5, 0)):
+        result = graph.infer(potentials, memory_limit=share * alone.memory + 1.0)
+        assert result.engine == ("exact" if exact == 4 else "mixed" if exact else "trw")
+        assert np.sum(result.gap == 0.0) == exact
+    monkeypatch.setattr("partita.structures.factor_graph.AUTO_ENTRIES", 3.0 * alone.total)
+    assert np.sum(graph.infer(potentials).gap == 0.0) == 3

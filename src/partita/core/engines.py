@@ -6,18 +6,21 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-#: Module and function of every engine. A function takes a structure, its potentials and options, and returns a `Result`.
+#: Module and function of every engine. A function takes a structure, its potentials and options, and returns a `Result`;
+#: max-product returns a configuration and its score.
 _HOMES = {
     "bp": ("belief_propagation", "bethe"),
     "trw": ("belief_propagation", "tree_reweighted"),
     "mean_field": ("mean_field", "mean_field"),
     "gibbs": ("gibbs", "gibbs"),
+    "max_product": ("belief_propagation", "max_product"),
 }
-APPROXIMATE = tuple(_HOMES)
+#: Those that answer about marginals.
+APPROXIMATE = ("bp", "trw", "mean_field", "gibbs")
 
 
 def find_engine(name: str) -> Callable[..., Any]:
-    """The engine of a name in `APPROXIMATE`."""
+    """The engine of a name."""
     module, function = _HOMES[name]
     found: Callable[..., Any] = getattr(importlib.import_module(f"partita.inference.{module}"), function)
     return found

@@ -28,9 +28,10 @@ class Status(Enum):
         "StochasticBound, standardise the features, or use a larger batch)"
     )
     STREAM = "one pass: the parameters reflect the examples seen so far"
-    MAX_ITER = (
-        "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features; messages that go round in "
-        "circles need damping (bounds on log Z hold all the same)"
+    MAX_ITER = "stopped at the iteration limit: raise max_iter, loosen tol, or standardise the features"
+    UNSETTLED = (
+        "not converged: messages (or probabilities) still changed in the last sweep. Raise max_iter, set damping to 0.5 or "
+        "more if they go round in circles, or loosen tol (all options of the engine); bounds on log Z hold all the same"
     )
     SAMPLED = "sampled: averages over random draws, whose error halves when n_samples is four times as large"
     TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"

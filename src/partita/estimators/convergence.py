@@ -1,4 +1,4 @@
-"""Whether a solver stopped far from where it should have."""
+"""Whether a solver, or an engine within it, stopped far from where it should have."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ import warnings
 from typing import Any
 
 from ..core.errors import ConvergenceWarning
-from ..core.results import Solution, Status
+from ..core.results import Result, Solution, Status
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
 
 
-def warn_if_short(estimator: Any, solution: Solution, stacklevel: int = 4) -> None:
-    """Warn when a fit ended before its tolerance, with cause and cure."""
+def warn_if_short(estimator: Any, solution: Solution, also: str = "", stacklevel: int = 4) -> None:
+    """Warn when a fit ended before its tolerance, or for the reason in `also`, with cause and cure."""
     status = solution.status
     near = status is Status.PRECISION and solution.trace.gradient_norm[-1] <= FAR * estimator.tol
-    if not status.ok and not near:
-        warnings.warn(f"{type(estimator).__name__} {status}", ConvergenceWarning, stacklevel=stacklevel)
+    reasons = [*([] if status.ok or near else [str(status)]), *([also] if also else [])]
+    if reasons:
+        warnings.warn(f"{type(estimator).__name__} {'; '.join(reasons)}", ConvergenceWarning, stacklevel=stacklevel)
+
+
+def unsettled(*results: Result | None) -> str:
+    """What is to be said of the results of engines at the end of a fit: nothing if all are as good as was asked for."""
+    for result in results:
+        if result is not None and not result.status.ok:
+            return f"ended with a likelihood that is not right: engine {result.engine} has {result.status}"
+    return ""

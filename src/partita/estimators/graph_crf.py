@@ -6,28 +6,22 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.stopped_short import one_warning
+from ..core.validation import check_choice, check_flag, check_weights
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
-from ..inference.decoding import decode, log_partition_bounds
-from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance
-from ..report import ProgressPrinter
-from ..solvers import make_solver, minimize
+from ..inference.partition_bounds import log_partition_bounds
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence
-from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
-from .persistence import SavedModel
+from .graph_model import GraphModel
 
 
-class GraphCRF(SavedModel, BaseEstimator):
+class GraphCRF(GraphModel):
     """p(y | x) on graphs: scores of labels of nodes, of edges and of larger factors, by penalised maximum likelihood.
 
     The table of a factor is its features times weights, and all factors of a kind (its name, and the types of its nodes)
@@ -50,7 +44,7 @@ class GraphCRF(SavedModel, BaseEstimator):
     decoding : {"map", "marginals"}
         What `predict` returns: the most probable labelling of the whole graph, or the most probable label of each node,
         which gets more single labels right.
-    engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
+    likelihood, engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
         As in `MarkovNetwork`.
 
     Attributes
@@ -96,6 +90,7 @@ class GraphCRF(SavedModel, BaseEstimator):
         tables: Any = None,
         classes: Any = None,
         decoding: str = "map",
+        likelihood: str = "full",
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -111,6 +106,7 @@ class GraphCRF(SavedModel, BaseEstimator):
         self.tables = tables
         self.classes = classes
         self.decoding = decoding
+        self.likelihood = likelihood
         self.engine = engine
         self.engine_options = engine_options
         self.solver = solver
@@ -125,11 +121,6 @@ class GraphCRF(SavedModel, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         return tags
-
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())
-        state.pop("_point", None)
-        return state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphCRF:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
@@ -148,44 +139,17 @@ class GraphCRF(SavedModel, BaseEstimator):
         self.constants_ = [F is None for _, F in data.factors.values()]
         self.symmetric_, self.fit_intercept_ = self.symmetric, self.fit_intercept
         _, features, base = self._compile(data)
-        objective: Any = GraphLikelihood(
-            *(features, codes),
-            weights=weights,
-            penalty=float(self.l2),
-            base=base,
-            engine=self.engine,
-            options=self.engine_options,
-        )
-        start = last.get("parameters_")
-        if start is not None and (last["kinds_"] != self.kinds_ or start.shape != (features.size,)):
-            start = None
-        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(
-            *(objective, start, self.solver),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callbacks=callbacks,
-        )
-        self.parameters_ = np.array(solution.parameters)
-        self.engine_ = objective.engine
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self._point = solution.point
-        warn_if_short(self, solution)
+        start = last.get("parameters_") if last.get("kinds_") == self.kinds_ else None
+        self._learn(features, codes, weights, start, base)
         return self
 
     def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        for name in ("fit_intercept", "symmetric", "warm_start"):
-            check_flag(name, getattr(self, name))
-        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
+        super()._check_parameters()
+        check_flag("fit_intercept", self.fit_intercept)
+        check_flag("symmetric", self.symmetric)
         check_choice("decoding", self.decoding, ("map", "marginals"))
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         if self.tables is not None and not isinstance(self.tables, Mapping):
             raise ValueError(f"tables must be a dict by name of factor, got {type(self.tables).__name__}")
-        make_solver(self.solver)
-        Workers(self.n_jobs)
 
     def _given_classes(self, data: GraphData) -> dict[Hashable, Any] | None:
         if self.classes is None:
@@ -235,9 +199,6 @@ class GraphCRF(SavedModel, BaseEstimator):
         u = features.forward(self.parameters_)
         return data, graph, u if base is None else u + base
 
-    def _options(self) -> dict[str, Any]:
-        return dict(self.engine_options or {})
-
     @property
     def weights_(self) -> dict[Kind, FloatArray]:
         """For every kind of factor, an array of shape (n_features, labels of the first node, ...)."""
@@ -266,6 +227,7 @@ class GraphCRF(SavedModel, BaseEstimator):
             first += count
         return out
 
+    @one_warning()
     def predict(self, X: Any) -> list[Any]:
         """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
 
@@ -276,7 +238,7 @@ class GraphCRF(SavedModel, BaseEstimator):
 
     def _best(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> IntArray:
         if self.decoding == "map":
-            return decode(graph, u, self.engine, **self._options())
+            return self._argmax(graph, u)
         states, marginals = np.zeros(graph.n_variables, np.int64), self._marginals(data, graph, u)
         for code, kind in enumerate(data.node_types):
             states[data.codes == code] = marginals[kind].argmax(1)
@@ -288,11 +250,13 @@ class GraphCRF(SavedModel, BaseEstimator):
         parts = enumerate(data.node_types)
         return data.split({kind: np.asarray(classes[kind])[states[data.codes == code]] for code, kind in parts})
 
+    @one_warning()
     def predict_marginals(self, X: Any) -> list[Any]:
         """For each graph, probabilities of the labels of its nodes, (n_nodes, n_labels), or a dict of those by type."""
         data, graph, u = self._read(X)
         return data.split(self._marginals(data, graph, u))
 
+    @one_warning()
     def log_likelihood(self, X: Any, y: Any) -> FloatArray:
         """log p of the known labels of each graph."""
         data, graph, u = self._read(X)
@@ -303,6 +267,7 @@ class GraphCRF(SavedModel, BaseEstimator):
     def _codes(self, y: Any, data: GraphData, unseen: bool = False) -> IntArray:
         return read_labels(y, data, self._classes(), unseen)[0]
 
+    @one_warning()
     def score(self, X: Any, y: Any) -> float:
         """The share of right labels; unknown ones do not count."""
         data, graph, u = self._read(X)
@@ -312,6 +277,7 @@ class GraphCRF(SavedModel, BaseEstimator):
             raise ValueError("y holds no label at all, and a score needs one")
         return float(np.mean(self._best(data, graph, u)[known] == codes[known]))
 
+    @one_warning()
     def log_partition(self, X: Any, bounds: bool = False) -> Any:
         """log Z of each graph by the engine; with `bounds` also arrays that are certainly below and above it."""
         _, graph, u = self._read(X)
@@ -322,11 +288,8 @@ class GraphCRF(SavedModel, BaseEstimator):
     def sample(self, X: Any, size: int = 1, random_state: Any = None) -> list[Any]:
         """`size` labellings of each graph: arrays (n_nodes, size), or dicts of those by type. Exact only."""
         data, graph, u = self._read(X)
-        return self._named(data, graph.sample(u, size, random_state, **self._options()).T)
+        return self._named(data, graph.sample(u, size, random_state, **self._memory()).T)
 
     def standard_errors(self, method: str = "information") -> dict[Kind, FloatArray]:
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
-        check_is_fitted(self)
-        if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
-        return self._by_kind(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
+        return self._by_kind(self._standard_errors(method))

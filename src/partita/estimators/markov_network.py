@@ -8,27 +8,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.stopped_short import one_warning
+from ..core.validation import check_choice, check_count, check_flag, check_weights
 from ..features.statistics import STATISTICS, table_types
 from ..features.tied_tables import TiedTables
-from ..inference.decoding import decode, log_partition_bounds
-from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance
-from ..report import ProgressPrinter
-from ..solvers import make_solver, minimize
+from ..inference.partition_bounds import log_partition_bounds
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
-from .convergence import warn_if_short
 from .data import unchanged_on_failure
-from .persistence import SavedModel
+from .graph_model import GraphModel
 
 
-class MarkovNetwork(SavedModel, BaseEstimator):
+class MarkovNetwork(GraphModel):
     """p(x) proportional to exp of a sum of factors, by (penalised) maximum likelihood.
 
     Minimises ``sum_i w_i (-log p(x_i)) + (l2 / 2) ||theta||^2``. One evaluation costs one inference, however many rows X
@@ -49,9 +43,12 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         variables have the same state; single variables have contrasts.
     l2 : float, default 0.0
         Strength of the quadratic penalty. Without it, configurations that never occur can drive weights to infinity.
+    likelihood : {"full"}
+        What is maximised: the likelihood of all variables together.
     engine : {"auto", "exact", "bp", "trw", "mean_field"}
-        Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted. With an approximate engine the
-        likelihood is a surrogate, and its log Z is the engine's.
+        Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
+        rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
+        Z is the engine's.
     engine_options : dict, optional
         Options of the engine, such as ``{"memory_limit": 1e9}``.
     solver : str or solver object, default "auto"
@@ -76,7 +73,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
     factors_ : list of tuples
     cardinalities_ : array of int
     engine_ : str
-        The engine that was used.
+        The engine that was used in training; ``"mixed"`` if it was exact for some graphs only.
     n_features_in_ : int
         Number of variables.
     n_iter_, trace_, status_
@@ -105,6 +102,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         tie: Any = None,
         statistics: str = "entries",
         l2: float = 0.0,
+        likelihood: str = "full",
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -119,6 +117,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         self.tie = tie
         self.statistics = statistics
         self.l2 = l2
+        self.likelihood = likelihood
         self.engine = engine
         self.engine_options = engine_options
         self.solver = solver
@@ -129,15 +128,17 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         self.verbose = verbose
 
     @classmethod
-    def boltzmann(cls, m: int, **parameters: Any) -> MarkovNetwork:
-        """A fully visible Boltzmann machine: m variables in {0, 1}, a weight for each, and for each pair that is 1 together.
+    def boltzmann(cls, m: int, biases: bool = False, **parameters: Any) -> MarkovNetwork:
+        """A fully visible Boltzmann machine: m variables in {0, 1}, and a weight for each pair that is 1 together, in the
+        order (0, 1), (0, 2), ..., (1, 2), ... With `biases`, first one for each variable.
 
         >>> from partita import MarkovNetwork
-        >>> len(MarkovNetwork.boltzmann(4).factors)
-        10
+        >>> MarkovNetwork.boltzmann(3).factors
+        [(0, 1), (0, 2), (1, 2)]
         """
-        check_count("m", m, minimum=1)
-        return cls(factors=_all_pairs(m), cardinalities=[2] * m, statistics="contrasts", **parameters)
+        check_count("m", m, minimum=1 if check_flag("biases", biases) else 2)
+        factors = _all_pairs(m)[0 if biases else m :]
+        return cls(factors=factors, cardinalities=[2] * m, statistics="contrasts", **parameters)
 
     @classmethod
     def ising(cls, graph: Any, tied: bool = False, **parameters: Any) -> MarkovNetwork:
@@ -169,12 +170,6 @@ class MarkovNetwork(SavedModel, BaseEstimator):
             **parameters,
         )
 
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())
-        for name in ("_cache", "_point"):
-            state.pop(name, None)
-        return state
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovNetwork:
         """Fit to rows of states. A failed fit changes nothing."""
         with unchanged_on_failure(self):
@@ -192,32 +187,15 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         features = TiedTables(graph, table_types(graph, self.tie, self.statistics))
         check_states(graph, states, "X")
         weights = check_weights("sample_weight", sample_weight, n)
-        objective: Any = GraphLikelihood(
-            features, states, weights=weights, penalty=float(self.l2), engine=self.engine, options=self.engine_options
-        )
-        last: Any = getattr(self, "parameters_", None) if self.warm_start else None
-        start = last if last is not None and last.shape == (features.size,) else None
-        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(objective, start, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+        self._learn(features, states, weights, getattr(self, "parameters_", None) if self.warm_start else None)
         self.n_features_in_ = m
         self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, self.tie, self.statistics
-        self.parameters_ = np.array(solution.parameters)
-        self.engine_ = objective.engine
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self._cache, self._point = (graph, features), solution.point
-        warn_if_short(self, solution)
+        self._cache = (graph, features)
         return self
 
     def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        check_flag("warm_start", self.warm_start)
+        super()._check_parameters()
         check_choice("statistics", self.statistics, STATISTICS)
-        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
-        make_solver(self.solver)
-        Workers(self.n_jobs)
 
     def _counts(self, states: IntArray) -> IntArray:
         if self.cardinalities is None:
@@ -241,9 +219,6 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         graph, features = self._model()
         return graph, features.forward(self.parameters_)
 
-    def _options(self) -> dict[str, Any]:
-        return dict(self.engine_options or {})
-
     @property
     def tables_(self) -> list[FloatArray]:
         """The log-potentials of every factor."""
@@ -254,6 +229,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         graph, u = self._potentials()
         return Evidence(graph, check_states(graph, read_states(X), "X")), u
 
+    @one_warning()
     def log_partition(self, bounds: bool = False) -> float | tuple[float, float, float]:
         """log Z by the engine; with `bounds` also numbers that are certainly below and above it."""
         graph, u = self._potentials()
@@ -262,16 +238,19 @@ class MarkovNetwork(SavedModel, BaseEstimator):
             return float(value[0]), float(lower[0]), float(upper[0])
         return float(graph.log_partition(u, self.engine, **self._options())[0])
 
+    @one_warning()
     def log_likelihood(self, X: Any) -> FloatArray:
         """log p of what is known in each row of X."""
         evidence, u = self._evidence(X)
         log_z = evidence.graph.log_partition(u, self.engine, **self._options())
         return evidence.log_weights(u, self.engine, **self._options())[:, 0] - log_z
 
+    @one_warning()
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows of X."""
         return float(self.log_likelihood(X).mean())
 
+    @one_warning()
     def predict(self, X: Any) -> IntArray:
         """X with its unknown values filled in: the most probable ones together, given the known.
 
@@ -280,8 +259,9 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         evidence, u = self._evidence(X)
         if evidence.rest is None:
             return evidence.filled(None)
-        return evidence.filled(decode(evidence.rest, u[evidence.index], self.engine, **self._options()))
+        return evidence.filled(self._argmax(evidence.rest, u[evidence.index]))
 
+    @one_warning()
     def predict_marginals(self, X: Any = None) -> list[FloatArray]:
         """For every variable, the probabilities of its states in each row, given what is known there.
 
@@ -296,7 +276,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
     def sample(self, size: int = 1, random_state: Any = None) -> IntArray:
         """Independent draws, (size, n_variables). Exact, and refused where that does not fit into memory."""
         graph, u = self._potentials()
-        return graph.sample(u, size, random_state, **self._options())
+        return graph.sample(u, size, random_state, **self._memory())
 
     def standard_errors(self, method: str = "information") -> FloatArray:
         """Standard errors of `parameters_`; exact engine only.
@@ -304,10 +284,7 @@ class MarkovNetwork(SavedModel, BaseEstimator):
         ``"information"`` inverts the observed information (penalty included), ``"sandwich"`` stays right when the model is
         wrong. What the parametrisation leaves free has no error: `parameters_` are normalised there.
         """
-        check_is_fitted(self)
-        if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
-        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
+        return self._standard_errors(method)
 
 
 def read_states(X: ArrayLike) -> IntArray:

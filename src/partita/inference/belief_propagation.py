@@ -7,19 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray, Result, Status
+from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count, check_real
 from ..kernels import belief_propagation as kernels
 from ..kernels import binary_messages as binary
 from ..structures.factor_graph import FactorGraph
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_probabilities
 from .layout import Layout, layout
-from .mean_field import ascend
+from .mean_field import ascend, configuration
 
 SCHEDULES = ("sequential", "parallel", "residual")
+#: Sweeps of max-product after which messages are decoded: those that go round in circles pass by good configurations. Even,
+#: because sweeps take turns in their direction.
+DECODED = 2
 
 
 def bethe(
@@ -236,18 +240,30 @@ def max_product(
     tol: float = 1e-9,
     schedule: str = "sequential",
 ) -> tuple[IntArray, FloatArray]:
-    """A good configuration and its score, of each example: the best one without cycles.
+    """A configuration and its score, of each example: the best one without cycles, else the best one that was met.
 
-    Messages are decoded one variable after another, then single variables are changed while that helps. A score of -inf
-    says that what was found is forbidden.
+    Every other sweep, messages are decoded one variable after another, and single variables are changed while that helps.
+    Where all that is forbidden, a configuration that is not is looked for; a score of -inf says that none was found.
+    Options are those of `bethe`, but a `damping` of None is none in the first half of the sweeps and then a half.
     """
     single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
     flat = graph.potentials(potentials)
     inner = layout(graph, merge=True)
-    run = _Run(graph, inner, flat, np.ones(len(inner.scopes)), damping, max_iter, tol, schedule, None, best=True)
-    y = run.decode()
-    value = np.concatenate([graph.score(flat[row], y[row]) for row in range(len(flat))])
-    return (y[0] if single else y), value
+    ones, start = np.ones(len(inner.scopes)), None
+    y, best = np.zeros((len(flat), graph.n_variables), np.int64), np.full((len(flat), graph.n_examples), -np.inf)
+    for first in range(0, max(1, check_count("max_iter", max_iter)), DECODED):
+        used = damping if damping is not None else 0.0 if 2 * first < max_iter else 0.5
+        run = _Run(graph, inner, flat, ones, used, min(DECODED, max_iter - first), tol, schedule, start, best=True)
+        new = run.decode()
+        value = run.scores(new)
+        y = np.where((value > best)[:, graph.examples], new, y)
+        best, start = np.maximum(best, value), run.messages
+        if run.status.ok:
+            break
+    report("max-product", run.status)
+    if np.isneginf(best).any():
+        run.mend(y, np.isneginf(best))
+    return (y[0] if single else y), graph.score(flat, y)
 
 
 class _Brake:
@@ -320,7 +336,7 @@ class _Run:
         for row in range(rows):
             self._set_totals(row)
         self.n_iter = int(done.max(initial=0))
-        self.status = Status.CONVERGED if settled.all() else Status.MAX_ITER
+        self.status = Status.CONVERGED if settled.all() else Status.UNSETTLED
 
     def _set_totals(self, row: int) -> None:
         kernels.set_totals(
@@ -481,3 +497,25 @@ class _Run:
             kernels.decode(*shape, *inputs, self.totals[row], self.messages[row], inner.var_order, y[row], scratch)
             kernels.ascend(*shape, *inputs, y[row])
         return y
+
+    def scores(self, y: IntArray) -> FloatArray:
+        """Scores of configurations, (rows, examples)."""
+        inner, out = self.inner, self.constant.copy()
+        _, fac_offsets, fac_ptr, edge_var, _, strides = inner.arrays
+        for row in range(len(y)):
+            n = out.shape[1]
+            out[row] += np.bincount(inner.examples, self.states[row][inner.var_offsets[:-1] + y[row]], n)
+            if len(inner.scopes):
+                place = fac_offsets[:-1] + np.add.reduceat(strides * y[row][edge_var], fac_ptr[:-1])
+                out[row] += np.bincount(inner.fac_examples, self.tables[row][place], n)
+        return out
+
+    def mend(self, y: IntArray, wrong: NDArray[np.bool_]) -> None:
+        """Put allowed configurations, where some are found, in place of those of the examples that are `wrong`."""
+        inner = self.inner
+        for row in np.flatnonzero(wrong.any(1)).tolist():
+            inputs = (self.tables[row], self.states[row])
+            found = configuration(inner, self.states[row], self.tables[row], self.totals[row])
+            if found is not None:
+                kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, *inputs, found)
+                y[row] = np.where(wrong[row][inner.examples], found, y[row])

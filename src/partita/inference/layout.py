@@ -48,9 +48,7 @@ class Layout:
         reduced = [tuple(v for v in scope if counts[v] > 1) for scope in graph.factors]
         alone = [k for k, scope in enumerate(reduced) if not scope]
         self.constants: IntArray = graph.offsets[alone]
-        self.constant_examples: IntArray = np.array(
-            [graph.examples[graph.factors[k][0]] if graph.factors[k] else 0 for k in alone], dtype=np.int64
-        )
+        self.constant_examples: IntArray = graph.factor_examples[alone]
         hosts, host_of = _hosts(reduced, merge)
         self.scopes = [reduced[k] for k in hosts]
         self.host_factors = hosts

@@ -84,7 +84,7 @@ class Ascent:
             np.where(of_states, other.q, self.q),
             np.where(of_tables, other.tables, self.tables),
             max(self.n_iter, other.n_iter),
-            self.status if self.status is Status.MAX_ITER else other.status,
+            self.status if not self.status.ok else other.status,
         )
 
 
@@ -130,7 +130,7 @@ def ascend(
             )
 
     graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.size * rows))
-    status = Status.CONVERGED if (sweeps > 0).all() else Status.MAX_ITER
+    status = Status.CONVERGED if (sweeps > 0).all() else Status.UNSETTLED
     return Ascent(value.ravel(), q, b_tables, int(np.abs(sweeps).max(initial=0)), status)
 
 
@@ -138,7 +138,8 @@ def configuration(inner: Layout, states: FloatArray, tables: FloatArray, scores:
     """A configuration of one row that is not forbidden, states of high score chosen first; None if none was found."""
     y = np.zeros(inner.n_variables, np.int64)
     sure = np.maximum.reduceat(scores, inner.var_offsets[:-1])[inner.var_order]
-    order = inner.var_order[np.argsort(-sure, kind="stable")]
+    # one example after another: what fails in one has its cause there
+    order = inner.var_order[np.lexsort((-sure, inner.examples[inner.var_order]))]
     arrays = (inner.arrays, inner.incident, inner.edge_factor)
     found = feasible.search(*arrays, tables > -np.inf, states > -np.inf, order, scores, SEARCH, y)
     return y if found == 1 else None

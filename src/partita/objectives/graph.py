@@ -12,17 +12,18 @@ from numpy.typing import ArrayLike
 from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, Result
+from ..core.stopped_short import holding
 from ..core.validation import check_choice, check_weights
 from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
-from ..structures.evidence import Evidence, check_states, factor_examples
-from ..structures.factor_graph import FactorGraph
+from ..structures.evidence import Evidence, check_states
+from ..structures.factor_graph import MIXED, FactorGraph
 from .graph_bounds import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
 LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
 #: Engines whose log Z is convex, and those that can begin where they ended.
-CONVEX, WARM = ("exact", "trw"), ("bp", "trw")
+CONVEX, WARM = ("exact", "trw", MIXED), ("bp", "trw", MIXED)
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
 #: The power of the diagonal of the Hessian that scales steps.
@@ -88,12 +89,13 @@ class GraphLikelihood:
             raise ValueError(f"base must have shape ({graph.size},) without NaN or +inf (-inf forbids)")
         check_choice("engine", engine, LIKELIHOOD_ENGINES)
         self.options = dict(options or {})
-        self.engine = graph.choose(engine, **self.options)
-        if engine == "auto" and self.engine != "exact":
-            self.options.pop("memory_limit", None)
+        self.engine, self._auto = graph.choose(engine, **self.options), engine == "auto"
+        self._limit = {key: value for key, value in self.options.items() if key == "memory_limit"}
+        if self._auto:
+            self.options = self._options(self.engine)
         if self.options.get("tree_steps"):
             raise ValueError("tree_steps must be 0 in learning: with more, marginals are not the gradient of log Z")
-        if self.engine == "trw":
+        if self.engine in ("trw", MIXED):
             self.options["lower"] = False  # nobody asks, and it takes most of the time
         self._messages: dict[str, Any] = {}
         if self.engine == "exact":
@@ -101,7 +103,7 @@ class GraphLikelihood:
         self.evidence = Evidence(graph, states)
         by_cell = self.weights.reshape(len(states), graph.n_examples)
         self.mass = by_cell.sum(0)  # of each example of the graph
-        self.entry_mass = np.repeat(self.mass[factor_examples(graph)], np.diff(graph.offsets))
+        self.entry_mass = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))
         self.rest_weights = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
         self.scale = float(self.mass @ np.bincount(graph.examples))
         counts = self.evidence.counts(by_cell)
@@ -151,12 +153,19 @@ class GraphLikelihood:
 
     def infer(self, u: FloatArray) -> Result:
         """log Z and marginals of the whole graph."""
-        return self._run("all", self.graph, u)
+        return self._run("all", self.graph, u, self.engine)
 
-    def _run(self, name: str, graph: FactorGraph, u: FloatArray) -> Result:
-        if self.engine not in WARM:
-            return graph.infer(u, self.engine, **self.options)
-        result = graph.infer(u, self.engine, **self.options, messages=self._messages.get(name))
+    def _options(self, engine: str) -> dict[str, Any]:
+        """Of the options, those that an engine takes."""
+        others = {key: value for key, value in self.options.items() if key != "memory_limit"}
+        return self._limit if engine == "exact" else others | self._limit if engine == MIXED else others
+
+    def _run(self, name: str, graph: FactorGraph, u: FloatArray, engine: str) -> Result:
+        options = self.options if engine == self.engine else self._options(engine)
+        if engine in WARM:
+            options = options | {"messages": self._messages.get(name)}
+        with holding():  # not at every evaluation: the result says it, and estimators do at the end
+            result = graph.infer(u, engine, **options)
         self._messages[name] = result.messages
         return result
 
@@ -165,14 +174,15 @@ class GraphLikelihood:
         rest = self.evidence.rest
         if rest is None:
             return None
-        part = u[self.evidence.index]
-        if self._rest_exact:
-            return rest.infer(part, "exact")
-        return self._run("rest", rest, part)
+        return self._run("rest", rest, u[self.evidence.index], self._rest_engine)
 
     @cached_property
-    def _rest_exact(self) -> bool:
-        return self.evidence.rest is not None and self.evidence.rest.choose("auto") == "exact"
+    def _rest_engine(self) -> str:
+        rest = self.evidence.rest
+        if rest is None or self.engine == "exact":
+            return self.engine
+        chosen = rest.choose("auto", **self._limit)
+        return chosen if self._auto or chosen == "exact" else self.engine
 
     @cached_property
     def least_diagonal(self) -> FloatArray:
@@ -218,7 +228,7 @@ class GraphPoint:
         o = self.objective
         rest = o.evidence.rest
         assert rest is not None
-        weights = np.repeat(o.rest_weights[factor_examples(rest)], np.diff(rest.offsets))
+        weights = np.repeat(o.rest_weights[rest.factor_examples], np.diff(rest.offsets))
         sums = np.bincount(o.evidence.index, weights=weights * values, minlength=o.graph.size)
         return np.asarray(sums, dtype=np.float64)
 

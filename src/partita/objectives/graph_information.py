@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from ..core.results import FloatArray
 from ..core.validation import check_choice
-from ..structures.evidence import factor_examples
 from .graph import GraphPoint
 
 #: Parameters above which the covariance matrix is refused.
@@ -70,11 +69,11 @@ def example_scores(point: GraphPoint) -> FloatArray:
     """Gradients of the weighted log-likelihood of each example, (examples, parameters)."""
     o, e = point.objective, point.objective.evidence
     g, A = o.graph, o.features.matrix
-    owner = factor_examples(g)
+    owner = g.factor_examples
     row, factor, entry = e.settled_cells
     cells, entries, values = [row * g.n_examples + owner[factor]], [entry], [np.ones(len(entry))]
     if e.rest is not None and point.rest is not None:
-        example = np.repeat(factor_examples(e.rest), np.diff(e.rest.offsets))
+        example = np.repeat(e.rest.factor_examples, np.diff(e.rest.offsets))
         cells.append(e.rest_rows[example] * g.n_examples + e.rest_examples[example])
         entries.append(e.index)
         values.append(point.rest.marginals)

@@ -106,7 +106,7 @@ class Evidence:
 
     def counts(self, weights: FloatArray) -> FloatArray:
         """How often each entry is picked; `weights` are those of (rows, examples)."""
-        owner, out = factor_examples(self.graph), np.zeros(self.graph.size)
+        owner, out = self.graph.factor_examples, np.zeros(self.graph.size)
         for row, factor, entry in self._cells():
             out += np.bincount(entry, weights=weights[row, owner[factor]], minlength=len(out))
         return out
@@ -114,7 +114,7 @@ class Evidence:
     def settled(self, potentials: FloatArray) -> FloatArray:
         """Sums of the picked entries, (rows, examples)."""
         n = self.graph.n_examples
-        owner, out = factor_examples(self.graph), np.zeros(self.n_rows * n)
+        owner, out = self.graph.factor_examples, np.zeros(self.n_rows * n)
         for row, factor, entry in self._cells():
             out += np.bincount(row * n + owner[factor], weights=potentials[entry], minlength=len(out))
         return out.reshape(self.n_rows, n)
@@ -164,11 +164,6 @@ def _by_arity(graph: FactorGraph) -> list[tuple[IntArray, IntArray, IntArray, In
         strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
         out.append((factors, scope, counts, strides))
     return out
-
-
-def factor_examples(graph: FactorGraph) -> IntArray:
-    """The example of every factor; one without variables belongs to the first."""
-    return np.asarray(graph.examples[[scope[0] if scope else 0 for scope in graph.factors]], dtype=np.int64)
 
 
 def check_states(graph: FactorGraph, states: ArrayLike, name: str = "states") -> IntArray:

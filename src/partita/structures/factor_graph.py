@@ -16,11 +16,17 @@ from ..core.errors import TooLargeError
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
+from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count
 from .elimination import Elimination, eliminate, neighbours
 from .junction_tree import JunctionTree
+from .mixture import Mixture
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
+#: Engines of `argmax`; bp is max-product.
+DECODERS = ("auto", "exact", "bp")
+#: What ``"auto"`` is where it is exact for some examples only.
+MIXED = "mixed"
 #: Bytes that exact sums take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
 MEMORY, AUTO_ENTRIES = 4e9, 1e9
 
@@ -35,7 +41,8 @@ class FactorGraph:
     factors : sequence of tuples of int
         The variables of every factor, each at most once. Several factors may have the same.
     examples : array of int, optional
-        The example that every variable belongs to, from 0 up in order; factors stay within one. Default: one example.
+        The example that every variable belongs to, from 0 up in order; factors stay within one, and where there are
+        several have at least one variable. Default: one example.
     n_jobs : int or None
         Threads; None means all cores. Answers do not depend on it.
 
@@ -96,15 +103,21 @@ class FactorGraph:
         self.n_examples = int(self.examples[-1]) + 1
         for k, scope in enumerate(self.factors):
             if self.n_examples > 1 and len(set(self.examples[list(scope)].tolist())) != 1:
-                raise ValueError(f"factor {k} must have variables of one example, got {scope}")
+                raise ValueError(f"factor {k} must have variables, and all of one example, got {scope}")
         self.n_jobs = n_jobs
         self.workers = Workers(n_jobs)
 
     @classmethod
     def union(cls, graphs: Sequence[FactorGraph], n_jobs: int | None = None) -> FactorGraph:
-        """Many graphs as one, an example each."""
+        """Many graphs as one, an example each. If there are several, all factors must have variables."""
         if not graphs:
             raise ValueError("graphs must not be empty")
+        for i, graph in enumerate(graphs):
+            if len(graphs) > 1 and () in graph.factors:
+                raise ValueError(
+                    f"graphs[{i}] has a factor without variables ({graph.factors.index(())}), which a union cannot have: "
+                    "nothing says to which example it belongs. Add its entry to a factor of that graph"
+                )
         starts = np.cumsum([0, *(graph.n_variables for graph in graphs)]).tolist()
         factors = [
             tuple(v + start for v in scope)
@@ -152,6 +165,12 @@ class FactorGraph:
         edges = [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
         return cls(counts, [*((i,) for i in range(len(nodes))), *edges], n_jobs=n_jobs)
 
+    @cached_property
+    def factor_examples(self) -> IntArray:
+        """The example of every factor."""
+        first = [scope[0] if scope else 0 for scope in self.factors]
+        return np.asarray(self.examples[np.array(first, dtype=np.int64)], dtype=np.int64)
+
     def tables(self, flat: ArrayLike) -> list[FloatArray]:
         """Views of flat potentials or marginals as tables; leading axes stay."""
         flat = np.asarray(flat)
@@ -182,8 +201,12 @@ class FactorGraph:
     def _check_possible(self, log_z: FloatArray) -> None:
         if not (log_z > -np.inf).all():
             i = int(np.argmin(log_z.ravel() > -np.inf))
-            where = f" of example {i}" if log_z.size > 1 else ""
+            if self._numbers is not None:
+                i = int(self._numbers[i % self.n_examples])
+            where = f" of example {i}" if log_z.size > 1 or self._numbers is not None else ""
             raise ValueError(f"potentials forbid every configuration{where}: the partition function is zero")
+
+    _numbers: IntArray | None = None  # what the examples of a part are called in the whole
 
     def cost(self, limit: float = MEMORY / 8.0) -> Elimination | float:
         """The junction tree that exact sums need, with its `width` and sizes, before any work; if a table would have more
@@ -236,16 +259,14 @@ class FactorGraph:
     def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
         """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
         flat, states = self.potentials(potentials), self._states(y)
-        index = np.array([_place(self.cardinalities, scope, states) for scope in self.factors]).reshape(self.n_factors, -1)
-        rows = max(len(flat), index.shape[1])
+        index = np.zeros((self.n_factors, len(states)), np.int64)
+        for k, scope in enumerate(self.factors):
+            index[k] = _place(self.cardinalities, scope, states)
+        rows = max(len(flat), len(states))
         picked = np.broadcast_to(flat, (rows, self.size))[np.arange(rows)[:, None], self.offsets[:-1] + index.T]
-        out = np.zeros((rows, self.n_examples))
-        owner = np.array([self.examples[scope[0]] if scope else 0 for scope in self.factors], dtype=np.int64)
-        for e in range(self.n_examples) if self.n_examples > 1 else ():
-            out[:, e] = picked[:, owner == e].sum(1)
-        if self.n_examples == 1:
-            out[:, 0] = picked.sum(1)
-        return out.ravel()
+        place = self.n_examples * np.arange(rows)[:, None] + self.factor_examples
+        sums = np.bincount(place.ravel(), weights=picked.ravel(), minlength=rows * self.n_examples)
+        return np.asarray(sums, dtype=np.float64)
 
     def _states(self, y: ArrayLike) -> IntArray:
         states = np.atleast_2d(np.asarray(y))
@@ -280,14 +301,20 @@ class FactorGraph:
         Parameters
         ----------
         engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs"}
-            ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted; the result says which.
+            ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted. If it fits for some examples
+            only, these are exact and the others tree-reweighted (``"mixed"``). The result says which.
+            One that has not converged says so in the status of the result, and by a ConvergenceWarning.
         options
             Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
         """
         name, options = self._chosen(engine, options)
         single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        if name == MIXED:
+            both = self._mixture(options.pop("memory_limit", MEMORY)).infer(self.potentials(potentials), **options)
+            return replace(both, marginals=both.marginals[0] if single else both.marginals)
         if name != "exact":
             result: Result = find_engine(name)(self, self.potentials(potentials), **options)
+            report(f"engine {name}", result.status)
             return replace(result, engine=name, marginals=result.marginals[0] if single else result.marginals)
         flat, tree = self.potentials(potentials), self.tree(**options)
         log_z, marginals = np.zeros((len(flat), self.n_examples)), np.zeros_like(flat)
@@ -305,18 +332,29 @@ class FactorGraph:
         return Result(out, marginals[0] if single else marginals, lower=out, upper=out, engine="exact")
 
     def choose(self, engine: str = "auto", memory_limit: float = MEMORY, **options: Any) -> str:
-        """The engine that a name stands for: ``"auto"`` is exact if that is cheap enough, else tree-reweighted."""
-        if check_choice("engine", engine, ENGINES) != "auto":
+        """The engine that a name stands for: ``"auto"`` is exact if that is cheap enough, else tree-reweighted, or
+        ``"mixed"`` if it is cheap enough for some examples."""
+        if check_choice("engine", engine, (*ENGINES, MIXED)) != "auto":
             return engine
         try:
-            return "exact" if self._plan(memory_limit).total <= AUTO_ENTRIES else "trw"
+            if self._plan(memory_limit).total <= AUTO_ENTRIES:
+                return "exact"
         except TooLargeError:
-            return "trw"
+            pass
+        return "trw" if self.n_examples == 1 or self._mixture(memory_limit).exact is None else MIXED
+
+    def _mixture(self, memory_limit: float) -> Mixture:
+        limits = memory_limit, AUTO_ENTRIES
+        if self._mixed is None or self._mixed[0] != limits:
+            self._mixed = limits, Mixture(self, *limits)
+        return self._mixed[1]
+
+    _mixed: tuple[tuple[float, float], Mixture] | None = None
 
     def _chosen(self, engine: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The engine that a name stands for; of the options for ``"auto"``, those that this engine has."""
         name = self.choose(engine, **options)
-        if engine != "auto":
+        if engine != "auto" or name == MIXED:
             return name, options
         return name, {key: value for key, value in options.items() if (key == "memory_limit") == (name == "exact")}
 
@@ -347,8 +385,26 @@ class FactorGraph:
             scope = self.factors[k]
             value[self.examples[scope[0]] if scope else 0] += potentials[self.offsets[k]]
 
-    def argmax(self, potentials: Any, **options: Any) -> tuple[IntArray, FloatArray]:
-        """The best configuration and its score, of each example (one row of states per set of potentials)."""
+    def argmax(self, potentials: Any, engine: str = "auto", **options: Any) -> tuple[IntArray, FloatArray]:
+        """The best configuration and its score, of each example (one row of states per set of potentials).
+
+        Parameters
+        ----------
+        engine : {"auto", "exact", "bp"}
+            ``"bp"`` is max-product: the best configuration without cycles, else one that may be below it, with its own
+            score.
+            ``"auto"`` is exact where `infer` would be (for some examples perhaps, and not for others), else max-product.
+        options
+            Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.
+        """
+        name, options = self._chosen(check_choice("engine", engine, DECODERS), options)
+        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        if name == MIXED:
+            both = self._mixture(options.pop("memory_limit", MEMORY)).argmax(self.potentials(potentials), **options)
+            return (both[0][0] if single else both[0]), both[1]
+        if name != "exact":
+            found: tuple[IntArray, FloatArray] = find_engine("max_product")(self, potentials, **options)
+            return found
         flat, tree = self.potentials(potentials), self.tree(**options)
         value, states = np.zeros((len(flat), self.n_examples)), np.zeros((len(flat), self.n_variables), np.int64)
 
@@ -360,7 +416,6 @@ class FactorGraph:
 
         self._run(row, tree, len(flat))
         self._check_possible(value)
-        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
         return (states[0] if single else states), value.ravel()
 
     def sample(self, potentials: Any, size: int, random_state: Any = None, **options: Any) -> IntArray:

@@ -1,4 +1,4 @@
-"""One configuration of a factor graph, as good as an engine can find."""
+"""The best bounds on log Z that engines have together."""
 
 from __future__ import annotations
 
@@ -6,28 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.results import FloatArray, IntArray
+from ..core.results import FloatArray
+from ..core.stopped_short import one_warning
 from ..structures import FactorGraph
-from .belief_propagation import max_product
 
 
-def decode(graph: FactorGraph, potentials: FloatArray, engine: str = "auto", **options: Any) -> IntArray:
-    """The most probable configuration of each example if the engine is exact; else a good one, by max-product.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from partita.inference.decoding import decode
-    >>> from partita.structures import FactorGraph
-    >>> decode(FactorGraph([2, 3], [(0,), (1,)]), np.array([0.0, 1.0, 0.0, 0.0, 2.0]))
-    array([1, 2])
-    """
-    name = graph.choose(engine, **options)
-    if name == "exact":
-        return graph.argmax(potentials, **options)[0]
-    return max_product(graph, potentials)[0]
-
-
+@one_warning()
 def log_partition_bounds(
     graph: FactorGraph, potentials: FloatArray, engine: str, **options: Any
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

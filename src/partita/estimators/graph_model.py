@@ -1,0 +1,92 @@
+"""What estimators on factor graphs share: parameters, training, decoding, standard errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..core.validation import check_choice, check_count, check_flag, check_real
+from ..features.tied_tables import TiedTables
+from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
+from ..objectives.graph_information import graph_covariance
+from ..report import ProgressPrinter
+from ..solvers import make_solver, minimize
+from ..structures import FactorGraph
+from .convergence import unsettled, warn_if_short
+from .persistence import SavedModel
+
+LIKELIHOODS = ("full",)
+
+
+class GraphModel(SavedModel, BaseEstimator):
+    """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters below."""
+
+    l2: float
+    likelihood: str
+    engine: str
+    engine_options: Any
+    solver: Any
+    max_iter: int
+    tol: float
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    def __getstate__(self) -> Any:
+        return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_point")}
+
+    def _check_parameters(self) -> None:
+        check_real("l2", self.l2, minimum=0.0)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        check_flag("warm_start", self.warm_start)
+        check_choice("likelihood", self.likelihood, LIKELIHOODS)
+        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        make_solver(self.solver)
+        Workers(self.n_jobs)
+
+    def _learn(
+        self, features: TiedTables, states: IntArray, weights: FloatArray, start: Any, base: FloatArray | None = None
+    ) -> None:
+        """Fit to states, from `start` if it has as many weights."""
+        objective: Any = GraphLikelihood(
+            *(features, states),
+            weights=weights,
+            penalty=float(self.l2),
+            base=base,
+            engine=self.engine,
+            options=self.engine_options,
+        )
+        first = start if start is not None and start.shape == (features.size,) else None
+        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+        solution = minimize(objective, first, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+        self.parameters_ = np.array(solution.parameters)
+        self.engine_ = objective.engine
+        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
+        self._point = solution.point
+        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest), stacklevel=5)
+
+    def _options(self) -> dict[str, Any]:
+        return dict(self.engine_options or {})
+
+    def _memory(self) -> dict[str, Any]:
+        """Of the options of the engine, the one that exact answers take."""
+        return {key: value for key, value in self._options().items() if key == "memory_limit"}
+
+    def _argmax(self, graph: FactorGraph, u: FloatArray) -> IntArray:
+        """The best configuration, or a good one by max-product where sums are not exact either."""
+        if self.engine in ("auto", "exact"):
+            return graph.argmax(u, self.engine, **self._memory())[0]
+        return graph.argmax(u, "bp")[0]
+
+    def _standard_errors(self, method: str) -> FloatArray:
+        check_is_fitted(self)
+        if not hasattr(self, "_point"):
+            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
+        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
