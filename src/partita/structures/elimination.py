@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
@@ -42,11 +42,26 @@ class Elimination:
         """Bytes for the messages of one set of potentials, up and down: about so many."""
         return 16.0 * self.messages
 
-    def by_example(self, examples: IntArray) -> Elimination:
-        """The same tree with the cliques of an example together."""
-        order = sorted(range(len(self.cliques)), key=lambda c: examples[self.cliques[c].residual[0]])
-        number = {c: i for i, c in enumerate(order)} | {-1: -1}
-        return replace(self, cliques=tuple(replace(self.cliques[c], parent=number[self.cliques[c].parent]) for c in order))
+
+def joined(plans: Sequence[Elimination], counts: Sequence[int]) -> Elimination:
+    """The junction trees of graphs with so many variables as one of their union."""
+    if len(plans) == 1:
+        return plans[0]
+    cliques: list[Clique] = []
+    start = 0
+    for plan, count in zip(plans, counts, strict=True):
+        first = len(cliques)
+        for clique in plan.cliques:
+            separator, residual = (tuple(v + start for v in part) for part in (clique.separator, clique.residual))
+            cliques.append(Clique(separator, residual, clique.parent + first if clique.parent >= 0 else -1))
+        start += count
+    return Elimination(
+        cliques=tuple(cliques),
+        width=max(plan.width for plan in plans),
+        largest=max(plan.largest for plan in plans),
+        total=sum(plan.total for plan in plans),
+        messages=sum(plan.messages for plan in plans),
+    )
 
 
 def neighbours(cardinalities: IntArray, scopes: Iterable[Sequence[int]]) -> list[set[int]]:

@@ -18,7 +18,7 @@ from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count
-from .elimination import Elimination, eliminate, neighbours
+from .elimination import Elimination, eliminate, joined, neighbours
 from .junction_tree import JunctionTree
 from .mixture import Mixture
 
@@ -213,28 +213,39 @@ class FactorGraph:
         than `limit` entries, how many it would have at least."""
         if self._elimination is not None and self._elimination.largest <= limit:
             return self._elimination
-        if limit <= self._failed[0]:
-            return self._failed[1]
-        found = eliminate(self._neighbours, self.cardinalities, limit)
-        if isinstance(found, Elimination):
-            self._elimination = found
-        else:
-            self._failed = limit, found
-        return found
+        plans = self.plans(limit)
+        fitting = [plan for plan in plans if isinstance(plan, Elimination)]
+        if len(fitting) < len(plans):
+            return max(plan for plan in plans if not isinstance(plan, Elimination))
+        self._elimination = joined(fitting, np.bincount(self.examples).tolist())
+        return self._elimination
+
+    def plans(self, limit: float) -> list[Elimination | float]:
+        """`cost` of each example by itself, with variables numbered within the example. Equal examples are planned once."""
+        if self._plans is None or self._plans[0] != limit:
+            starts = np.searchsorted(self.examples, np.arange(self.n_examples + 1)).tolist()
+            scopes: list[list[tuple[int, ...]]] = [[] for _ in range(self.n_examples)]
+            for scope, e in zip(self.factors, self.factor_examples.tolist(), strict=True):
+                scopes[e].append(tuple(v - starts[e] for v in scope))
+            known: dict[Any, Elimination | float] = {}
+            found = []
+            for own, (lo, hi) in zip(scopes, itertools.pairwise(starts), strict=True):
+                counts = self.cardinalities[lo:hi]
+                key = (counts.tobytes(), *own)
+                if key not in known:
+                    known[key] = eliminate(neighbours(counts, own), counts, limit)
+                found.append(known[key])
+            self._plans = limit, found
+        return self._plans[1]
 
     _elimination: Elimination | None = None
-    _failed = 0.0, 0.0  # the largest limit that was too small, and what was needed
-
-    @cached_property
-    def _neighbours(self) -> list[set[int]]:
-        return neighbours(self.cardinalities, self.factors)
+    _plans: tuple[float, list[Elimination | float]] | None = None
 
     @cached_property
     def _tree(self) -> JunctionTree:
         assert self._elimination is not None
-        cliques = self._elimination.by_example(self.examples)
-        examples = np.array([self.examples[clique.residual[0]] for clique in cliques.cliques], dtype=np.int64)
-        return JunctionTree(cliques, self.cardinalities, self.factors, self.offsets, examples)
+        examples = np.array([self.examples[clique.residual[0]] for clique in self._elimination.cliques], dtype=np.int64)
+        return JunctionTree(self._elimination, self.cardinalities, self.factors, self.offsets, examples)
 
     def tree(self, memory_limit: float = MEMORY) -> JunctionTree:
         """The junction tree, compiled; a TooLargeError names its width if it does not fit."""
@@ -382,8 +393,7 @@ class FactorGraph:
         tree.collect(potentials, messages, best, workers)
         np.add.at(value, tree.root_examples, messages[tree.root_places])
         for k in tree.constants:
-            scope = self.factors[k]
-            value[self.examples[scope[0]] if scope else 0] += potentials[self.offsets[k]]
+            value[self.factor_examples[k]] += potentials[self.offsets[k]]
 
     def argmax(self, potentials: Any, engine: str = "auto", **options: Any) -> tuple[IntArray, FloatArray]:
         """The best configuration and its score, of each example (one row of states per set of potentials).

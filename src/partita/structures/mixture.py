@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.results import FloatArray, IntArray, Result
-from .elimination import Clique, Elimination
+from .elimination import Elimination, joined
 
 if TYPE_CHECKING:
     from .factor_graph import FactorGraph
@@ -44,16 +44,15 @@ class Mixture:
 
     def __init__(self, graph: FactorGraph, memory_limit: float, entries: float) -> None:
         self.graph, self.memory_limit = graph, memory_limit
-        alone = _alone(graph)
-        plans = [one.cost(memory_limit / 8.0) for one in alone]
+        plans: list[Any] = graph.plans(memory_limit / 8.0)
         costs = np.array([(p.total, p.memory) if isinstance(p, Elimination) else (np.inf, np.inf) for p in plans])
         order = np.argsort(costs[:, 0], kind="stable")
         count = int((np.cumsum(costs[order], axis=0) <= (entries, memory_limit)).all(1).sum())
         exact, rest = np.sort(order[:count]).tolist(), np.sort(order[count:])
         self.exact: Part | None = None
         if exact:
-            plan = _joined([(alone[e].n_variables, plans[e]) for e in exact])
-            self.exact = _part(graph, np.array(exact), plan)
+            counts = np.bincount(graph.examples)[exact].tolist()
+            self.exact = _part(graph, np.array(exact), joined([plans[e] for e in exact], counts))
         self.rest = _part(graph, rest) if len(rest) else None
 
     def infer(self, potentials: FloatArray, **options: Any) -> Result:
@@ -87,15 +86,6 @@ class Mixture:
         return states, value.ravel()
 
 
-def _alone(graph: FactorGraph) -> list[FactorGraph]:
-    """Every example as a graph of its own."""
-    starts = np.searchsorted(graph.examples, np.arange(graph.n_examples + 1)).tolist()
-    scopes: list[list[tuple[int, ...]]] = [[] for _ in range(graph.n_examples)]
-    for scope, e in zip(graph.factors, graph.factor_examples.tolist(), strict=True):
-        scopes[e].append(tuple(v - starts[e] for v in scope))
-    return [type(graph)(graph.cardinalities[starts[e] : starts[e + 1]], scopes[e]) for e in range(graph.n_examples)]
-
-
 def _part(graph: FactorGraph, examples: IntArray, plan: Elimination | None = None) -> Part:
     """Some examples, given in order, as a graph; `plan` is its elimination, if that is known."""
     kept, mine = np.isin(graph.examples, examples), np.isin(graph.factor_examples, examples)
@@ -105,24 +95,3 @@ def _part(graph: FactorGraph, examples: IntArray, plan: Elimination | None = Non
     part = type(graph)(graph.cardinalities[variables], scopes, examples=renumbered, n_jobs=graph.n_jobs)
     part._elimination, part._numbers = plan, examples
     return Part(part, examples, variables, np.flatnonzero(np.repeat(mine, np.diff(graph.offsets))))
-
-
-def _joined(plans: list[tuple[int, Any]]) -> Elimination:
-    """The junction trees of graphs, given with their numbers of variables, as one of their union."""
-    cliques: list[Clique] = []
-    start = 0
-    for count, plan in plans:
-        first = len(cliques)
-        for clique in plan.cliques:
-            separator, residual = (tuple(v + start for v in part) for part in (clique.separator, clique.residual))
-            cliques.append(Clique(separator, residual, clique.parent + first if clique.parent >= 0 else -1))
-        start += count
-    found: list[Elimination] = [plan for _, plan in plans]
-    return replace(
-        found[0],
-        cliques=tuple(cliques),
-        width=max(plan.width for plan in found),
-        largest=max(plan.largest for plan in found),
-        total=sum(plan.total for plan in found),
-        messages=sum(plan.messages for plan in found),
-    )
