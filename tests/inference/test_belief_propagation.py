@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from partita.core.results import Status
 from partita.inference import belief_propagation, bethe, is_concave, max_product, mean_field, tree_reweighted
-from partita.inference.belief_propagation import SCHEDULES
+from partita.inference.belief_propagation import SCHEDULES, _Brake
 from partita.inference.counting_numbers import LARGEST_DENSE, tree_probabilities
 from partita.inference.layout import layout
 from partita.kernels import spanning_trees
@@ -404,3 +404,27 @@ def test_published_partition_functions_are_bracketed(data_dir):
         result = tree_reweighted(graph, potentials[None], max_iter=100)
         assert result.lower[0] <= float(line["lnZ_exact"]) <= result.upper[0], line["instance"]
         assert np.isfinite(result.gap[0])
+
+
+def test_damping_rises_where_changes_stay_and_not_where_they_shrink_slowly():
+    slow, stuck, given = _Brake(None), _Brake(None), _Brake(0.2)
+    for t in range(1, 1000):
+        slow.see(1.0 / t)
+        stuck.see(1.0 + 0.5 * np.sin(t))
+        given.see(1.0)
+    assert (slow.damping, stuck.damping, given.damping) == (0.0, 0.75, 0.2)
+
+
+def test_default_damping_stops_messages_that_run_away():
+    """Messages of triples of share rho can return amplified by 2 (1 - rho), which is above one for some here."""
+    rng = np.random.default_rng(10)
+    graph = FactorGraph([2] * 12, [tuple(rng.choice(12, 3, replace=False).tolist()) for _ in range(16)])
+    potentials = 4.0 * rng.standard_normal(graph.size)
+    potentials[rng.random(graph.size) < 0.15] = -np.inf
+    log_z = graph.log_partition(potentials)[0]
+    undamped, damped, default = (
+        tree_reweighted(graph, potentials[None], lower=False, **options)
+        for options in ({"damping": 0.0}, {"damping": 0.5}, {})
+    )
+    assert undamped.upper[0] > log_z + 1e6
+    assert log_z <= default.upper[0] <= damped.upper[0] + 0.05

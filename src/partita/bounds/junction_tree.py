@@ -7,6 +7,7 @@ left of each. Curvatures then add up along the tree instead of multiplying.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..core.protocols import BOUNDS
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
 from ..structures import FactorGraph
+from ..structures.elimination import Clique
 from .chain import UPPERS, _above_all, _combine, _printed
 from .low_rank import LowRank, StreamingLowRank
 from .partition import PartitionBound
@@ -108,13 +110,14 @@ def _printed_tree(
     curvatures: list[FloatArray] = []
     log_z, mean, sigma = 0.0, np.zeros(d), np.zeros((d, d))
     tree = graph.tree().elimination
+    below = _children(tree.cliques)
     for c, (log_w, G, parent) in enumerate(_cliques(graph, F, scores, sums)):
         shape = log_w.shape
         order = (*tree.cliques[c].separator, *tree.cliques[c].residual)
         children = np.zeros((*shape, d, d))
-        for b, child in enumerate(tree.cliques[:c]):
-            if child.parent == c:
-                children += _spread(curvatures[b], child.separator, order, graph.cardinalities, 2).reshape(*shape, d, d)
+        for b in below[c]:
+            separator = tree.cliques[b].separator
+            children += _spread(curvatures[b], separator, order, graph.cardinalities, 2).reshape(*shape, d, d)
         parts = [_printed(center, log_w[s], G[s], children[s].sum(0), ordering) for s in range(shape[0])]
         sums.append((np.array([part.log_z for part in parts]), np.array([part.mean for part in parts])))
         curvatures.append(np.array([part.curvature for part in parts]))
@@ -143,6 +146,7 @@ def _cliques(graph: FactorGraph, F: FloatArray, scores: FloatArray, sums: list[t
     for k, home in enumerate(tree.homes):
         if home >= 0:
             tables[home].append(k)
+    below = _children(cliques)
     for c, clique in enumerate(cliques):
         order = (*clique.separator, *clique.residual)
         shape = tuple(graph.cardinalities[list(order)].tolist())
@@ -151,12 +155,20 @@ def _cliques(graph: FactorGraph, F: FloatArray, scores: FloatArray, sums: list[t
             part = slice(graph.offsets[k], graph.offsets[k + 1])
             log_w = log_w + _spread(scores[part], graph.factors[k], order, graph.cardinalities, 0)
             G = G + _spread(F[part], graph.factors[k], order, graph.cardinalities, 1)
-        for b, child in enumerate(cliques[:c]):
-            if child.parent == c:
-                log_w = log_w + _spread(sums[b][0], child.separator, order, graph.cardinalities, 0)
-                G = G + _spread(sums[b][1], child.separator, order, graph.cardinalities, 1)
+        for b in below[c]:
+            separator = cliques[b].separator
+            log_w = log_w + _spread(sums[b][0], separator, order, graph.cardinalities, 0)
+            G = G + _spread(sums[b][1], separator, order, graph.cardinalities, 1)
         rows = int(np.prod(graph.cardinalities[list(clique.separator)], dtype=np.int64))
         yield log_w.reshape(rows, -1), G.reshape(rows, -1, d), clique.parent
+
+
+def _children(cliques: Sequence[Clique]) -> list[list[int]]:
+    below: list[list[int]] = [[] for _ in cliques]
+    for c, clique in enumerate(cliques):
+        if clique.parent >= 0:
+            below[clique.parent].append(c)
+    return below
 
 
 def _spread(

@@ -277,7 +277,7 @@ class _Brake:
     def see(self, change: float) -> None:
         self.seen.append(change)
         if self.steps and len(self.seen) == 40:
-            if min(self.seen[20:]) > 0.9 * min(self.seen[:20]):
+            if min(self.seen[20:]) >= min(self.seen[:20]):  # slow is no reason: damping makes it slower
                 self.damping = self.steps.pop(0)
             self.seen = self.seen[20:]
 
