@@ -151,9 +151,7 @@ def main() -> None:
         cells += [digits(1e3 * row["sweep"]), f"{ratio:.1f}x", digits(row["call"]), f"{row['difference']:.0e}"]
         table.append(cells)
     header = ["program", "precision", "threads", "damping", "ms for a sweep", "ratio", f"s for {LONG} sweeps", "difference"]
-    print(
-        f"{arguments.side} x {arguments.side} grid; difference: largest of log-odds of messages after {SHORT} and {LONG} sweeps"
-    )
+    print(f"{arguments.side} x {arguments.side} grid; difference: of log-odds of messages after {SHORT} and {LONG} sweeps")
     print(markdown(header, table))
     print_load("end")
     write_results("bp_race", {"machine": machine(), "side": arguments.side, "rows": rows})

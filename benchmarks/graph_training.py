@@ -7,8 +7,7 @@ which takes away what no data can tell. `rate` is the RMSE times the square root
 expected. `z^2` is the mean of squared errors by squared standard errors: one if these are right.
 
 The second table has seconds (iterations) from zero to an excess over the best objective found, relative to it. The bound is
-a dense matrix by a recursion over the junction tree; where it is too large it is refused, and `--lift N` measures N of its
-iterations all the same.
+a dense matrix by a recursion over the junction tree; where it is too large it is refused.
 """
 
 import argparse
@@ -23,7 +22,6 @@ from uai import timed
 
 from partita import GraphCRF, MarkovNetwork
 from partita.core.errors import CapabilityError
-from partita.objectives import graph_bounds
 from partita.structures import FactorGraph
 
 NODES, LABELS, FEATURES = 15, 3, 4
@@ -97,7 +95,7 @@ def recovery(name: str, problem: Callable[[int, int], tuple[Fit, np.ndarray]], s
     return rows
 
 
-def race(name: str, fit: Fit, max_iter: int, lift: int) -> list[dict[str, Any]]:
+def race(name: str, fit: Fit, max_iter: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for solver in SOLVERS:
         row: dict[str, Any] = {"problem": name, "solver": solver}
@@ -105,13 +103,8 @@ def race(name: str, fit: Fit, max_iter: int, lift: int) -> list[dict[str, Any]]:
             fit(solver=solver, tol=1e-11, max_iter=2)  # load the compiled kernels
             model, row["seconds"] = timed(lambda solver=solver: fit(solver=solver, tol=1e-11, max_iter=max_iter))
         except CapabilityError:
-            if lift == 0:
-                rows.append(row | {"refused": True})
-                continue
-            limit, graph_bounds.DENSE_OPERATIONS = graph_bounds.DENSE_OPERATIONS, np.inf
-            model, row["seconds"] = timed(lambda solver=solver: fit(solver=solver, tol=1e-11, max_iter=lift))
-            graph_bounds.DENSE_OPERATIONS = limit
-            row["refused"] = True
+            rows.append(row | {"refused": True})
+            continue
         trace = model.trace_
         row |= {"status": model.status_.name, "iterations": model.n_iter_, "trace_seconds": list(map(float, trace.seconds))}
         row |= {"objective": list(map(float, trace.objective)), "weights": centred(model).tolist()}
@@ -149,7 +142,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--max-iter", type=int, default=1000, help="most iterations of a solver")
-    parser.add_argument("--lift", type=int, default=0, help="iterations of a bound that is refused")
     arguments = parser.parse_args()
     print_load("start")
     warnings.simplefilter("ignore")  # of fits that are stopped early
@@ -164,7 +156,7 @@ def main() -> None:
     print(markdown(header, table), flush=True)
     problems = {"Ising 10 x 10, n = 2000": ising_problem(10, 2000, 1), "Ising 8 x 8, n = 2000": ising_problem(8, 2000, 1)}
     problems["CRF, 200 trees"] = crf_problem(200, 1)
-    races = {name: race(name, fit, arguments.max_iter, arguments.lift) for name, (fit, _) in problems.items()}
+    races = {name: race(name, fit, arguments.max_iter) for name, (fit, _) in problems.items()}
     header = ["problem", "solver", *(f"{target:g}" for target in TARGETS), "iterations", "ms each", "excess", "weights off"]
     print(markdown(header, [line for each in races.values() for line in race_cells(each)]))
     print_load("end")

@@ -206,6 +206,17 @@ def _combine(
     `logits` is (chains, v, u), `mu` (chains, u, d), `pairs` (v, u, d); the rows are (chains, v, labels - 1, d).
     """
     c, m, n = logits.shape
+    log_z, stacked = _shares_and_roots(logits, bound)
+    out = (stacked.reshape(c, m * n, n) @ mu).reshape(c, m, n, -1)
+    if pairs is not None:
+        out += np.einsum("cvku,vud->cvkd", stacked, pairs, optimize=True)
+    return log_z, out[:, :, 0], out[:, :, 1:]
+
+
+def _shares_and_roots(logits: FloatArray, bound: str) -> tuple[FloatArray, FloatArray]:
+    """log Z (..., v) of sums over u, and for each the probabilities of u and below them rows a with S = sum a a', where S
+    is above the curvature in the space of u: (..., v, u, u)."""
+    n = logits.shape[-1]
     top = logits.max(-1, keepdims=True)
     live = np.isfinite(top)
     logits = np.where(live, logits - np.where(live, top, 0.0), 0.0)
@@ -213,12 +224,8 @@ def _combine(
     z = p.sum(-1, keepdims=True)
     log_z = np.where(live, top + np.log(z), -np.inf)[..., 0]
     shares = np.where(live, p / z, 0.0)
-    rows = _label_roots(logits.reshape(c * m, n), bound).reshape(c, m, n - 1, n) * live[..., None]
-    stacked = np.concatenate([shares[:, :, None], rows], axis=2)  # (c, v, 1 + (n - 1), u)
-    out = (stacked.reshape(c, m * n, n) @ mu).reshape(c, m, n, -1)
-    if pairs is not None:
-        out += np.einsum("cvku,vud->cvkd", stacked, pairs, optimize=True)
-    return log_z, out[:, :, 0], out[:, :, 1:]
+    rows = _label_roots(logits.reshape(-1, n), bound).reshape(*logits.shape[:-1], n - 1, n) * live[..., None]
+    return log_z, np.concatenate([shares[..., None, :], rows], axis=-2)
 
 
 def _label_roots(logits: FloatArray, bound: str) -> FloatArray:

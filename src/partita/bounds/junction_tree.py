@@ -18,7 +18,7 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
 from ..structures import FactorGraph
 from ..structures.elimination import Clique
-from .chain import UPPERS, _above_all, _combine, _printed
+from .chain import UPPERS, _above_all, _printed, _shares_and_roots
 from .low_rank import LowRank, StreamingLowRank
 from .partition import PartitionBound
 from .potential import _SEQUENTIAL
@@ -86,15 +86,22 @@ def graph_bound(
     sums: list[tuple[FloatArray, FloatArray]] = []
     log_z, mean = 0.0, np.zeros(d)
     for log_w, G, parent in _cliques(graph, F, scores, sums):
-        z, mu, roots = _combine(log_w[None], np.zeros((1, log_w.shape[1], d)), G, bound)
+        if parent < 0 and stream is None and bound in _SEQUENTIAL:  # one sum of many entries: no rows need be written out
+            root = _printed(center, log_w[0], G[0], sigma, bound)
+            log_z, mean, sigma = log_z + root.log_z, mean + root.mean, root.curvature
+            sums.append((np.array([root.log_z]), root.mean[None]))
+            continue
+        z, stacked = _shares_and_roots(log_w, bound)
+        out = stacked @ G
+        mu, roots = out[:, 0], out[None, :, 1:]
         above = (_above_all(roots) if upper == "positive" else roots).reshape(-1, d)
         if stream is None:
             sigma += above.T @ above
         else:
             stream.add(above)
-        sums.append((z[0], mu[0]))
+        sums.append((z, mu))
         if parent < 0:
-            log_z, mean = log_z + float(z[0, 0]), mean + mu[0, 0]
+            log_z, mean = log_z + float(z[0]), mean + mu[0]
     log_z, mean = _with_constants(graph, F, scores, log_z, mean)
     if stream is None:
         return PartitionBound(center, log_z, mean, sigma)

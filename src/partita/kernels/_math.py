@@ -14,6 +14,7 @@ MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held i
 LOG2_E = 1.4426950408889634
 LN2_HI = 0.693147180369123816490
 LN2_LO = 1.90821492927058770002e-10
+_ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of the root of 1/2
 
 
 @exact
@@ -68,3 +69,12 @@ def twice_atanh(z):
 def log1p_unit(e):
     """log(1 + e) for 0 <= e <= 1, to a few units in the last place."""
     return twice_atanh(e / (2.0 + e))
+
+
+@exact
+def log(x):
+    """log(x) for finite x >= 2.3e-308, to a few units in the last place."""
+    bits = np.float64(x).view(np.int64)
+    k = (bits - _ROOT_HALF) >> 52
+    m = np.int64(bits - (k << 52)).view(np.float64)  # between the root of 1/2 and that of 2
+    return k * LN2_HI + (twice_atanh((m - 1.0) / (m + 1.0)) + k * LN2_LO)

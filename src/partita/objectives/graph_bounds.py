@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .graph import GraphLikelihood, GraphPoint
 
 #: Parameters and operations up to which a bound is formed as a matrix.
-DENSE_PARAMETERS, DENSE_OPERATIONS = 300, 1e9
+DENSE_PARAMETERS, DENSE_OPERATIONS = 300, 3e10
 
 
 class DenseGraph:
