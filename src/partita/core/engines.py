@@ -7,13 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 #: Module and function of every engine. A function takes a structure, its potentials and options, and returns a `Result`;
-#: max-product returns a configuration and its score.
+#: the last ones return configurations.
 _HOMES = {
     "bp": ("belief_propagation", "bethe"),
     "trw": ("belief_propagation", "tree_reweighted"),
     "mean_field": ("mean_field", "mean_field"),
     "gibbs": ("gibbs", "gibbs"),
     "max_product": ("belief_propagation", "max_product"),
+    "matching_bethe": ("matching_bethe", "matching_bethe"),
+    "matching_chain": ("matching_chain", "matching_chain"),
+    "assignment": ("map.assignment", "assignments"),
+    "general_matching": ("map.general_matching", "general_matchings"),
 }
 #: Those that answer about marginals.
 APPROXIMATE = ("bp", "trw", "mean_field", "gibbs")

@@ -17,7 +17,7 @@ class Status(Enum):
     """Why a computation stopped. ``str(status)`` says the cause and, where there is one, the cure."""
 
     EXACT = "exact: the answer was computed in closed form"
-    CONVERGED = "converged: the gradient (or the change of the messages) is below the tolerance"
+    CONVERGED = "converged: the gradient, the gap, or the change of the messages is below the tolerance"
     PRECISION = (
         "stopped where no step of the solver lowers the objective: close to the optimum, that is the limit of double "
         "precision (raise tol); with a gradient far above tol, rescale the features or choose another solver"
@@ -54,7 +54,8 @@ class Status(Enum):
 class Result:
     """An engine's answer about a batch of potentials.
 
-    ``log_z``, ``lower`` and ``upper`` have one entry per example; ``gap`` is ``upper - lower``.
+    ``log_z``, ``lower`` and ``upper`` have one entry per example; ``gap`` is ``upper - lower``, or where an engine maximises
+    something of its own, how far ``log_z`` can be below the largest value of that (`certificate`).
     """
 
     log_z: FloatArray
@@ -65,11 +66,14 @@ class Result:
     upper: FloatArray | None = None
     n_iter: int = 0
     engine: str = "exact"
+    certificate: FloatArray | None = None
     #: Where a message passing engine stopped: give it to the next call as `messages` for a warm start.
     messages: Any = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> FloatArray:
+        if self.certificate is not None:
+            return self.certificate
         if self.lower is None or self.upper is None:
             return np.zeros_like(self.log_z) if self.exact else np.full_like(self.log_z, np.inf)
         return self.upper - self.lower

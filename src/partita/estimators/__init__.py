@@ -4,6 +4,7 @@ from .chain import ChainCRF
 from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
 from .markov_network import MarkovNetwork
+from .matching_crf import MatchingCRF
 from .max_entropy import MaxEnt
 from .persistence import load, save
 from .sequences import SequenceData
@@ -14,6 +15,7 @@ __all__ = [
     "ColumnTagger",
     "GraphCRF",
     "MarkovNetwork",
+    "MatchingCRF",
     "MaxEnt",
     "SequenceData",
     "SoftmaxRegression",

@@ -52,7 +52,7 @@ class MarkovNetwork(GraphModel):
     engine_options : dict, optional
         Options of the engine, such as ``{"memory_limit": 1e9}``.
     solver : str or solver object, default "auto"
-        ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``, and with the exact engine ``"newton"`` and, for at most 300 weights,
+        ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``; with the exact engine also ``"newton"`` and, up to 300 weights,
         ``"majorize"``.
     max_iter : int
         Most iterations of the solver.

@@ -1,15 +1,20 @@
-"""Messages and scalings on graphs whose edges are in a matching or not.
+"""Bethe and reweighted free energies of matchings: messages for rho = 1, scalings of the weights below it.
 
-A graph has for each vertex i the half-edges ``starts[i]:starts[i + 1]``; half-edge h belongs to edge ``edges[h]`` and its
-other half is ``others[h]``. Weights of edges are logarithms, -inf for those that are not allowed.
+A graph has for each vertex i the half-edges ``starts[i]:starts[i + 1]``; half-edge h belongs to edge ``edges[h]``, and its
+other half is ``others[h]``. If `left` is not zero, every edge joins one of the first `left` vertices with one of the rest.
+Weights of edges are logarithms. With `single`, vertices may stay alone. For each edge, `tau` is its probability, `log_tau`
+the logarithm of that, and `log_rest` that of 1 - tau, which keeps its digits where tau is one to all digits.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ._jit import sum_kernel
+from ._jit import kernel, sum_kernel
 from ._math import exp, log
+
+#: Most passes over all vertices before weights are moved again: scalings must be nearly right for the value to rise.
+INNER = 100
 
 
 @sum_kernel
@@ -27,8 +32,7 @@ def _leave_one_out(x, n, single, out):
         if best >= 0:
             out[best] = -np.inf
         return top
-    rest = 1.0 if single and best >= 0 else 0.0
-    rest *= exp(-second) if second > -708.0 else 0.0
+    rest = exp(-second) if single and best >= 0 else 0.0
     for h in range(n):
         out[h] = exp(min(x[h] - second, 0.0))
     if best >= 0:
@@ -41,3 +45,216 @@ def _leave_one_out(x, n, single, out):
     if best >= 0:
         out[best] = second + log(rest)
     return top + log(1.0 + share * rest)
+
+
+@kernel
+def send(starts, edges, others, weights, single, lo, hi, messages, sent, totals):
+    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges."""
+    most = 0
+    for i in range(lo, hi):
+        most = max(most, starts[i + 1] - starts[i])
+    x, out = np.empty(most), np.empty(most)
+    for i in range(lo, hi):
+        first, n = starts[i], starts[i + 1] - starts[i]
+        for k in range(n):
+            x[k] = weights[edges[first + k]] + messages[others[first + k]]
+        totals[i] = _leave_one_out(x, n, single, out)
+        for k in range(n):
+            sent[first + k] = -out[k]
+
+
+@kernel
+def view(starts, edges, others, weights, lo, hi, owned, messages, sent, totals, log_tau, log_rest):
+    """The probabilities of the edges of the vertices lo..hi as these see them, for the half-edges that are `owned`."""
+    for i in range(lo, hi):
+        for h in range(starts[i], starts[i + 1]):
+            if owned[h]:
+                log_tau[edges[h]] = weights[edges[h]] + messages[others[h]] - totals[i]
+                log_rest[edges[h]] = -sent[h] - totals[i]
+
+
+@kernel
+def centre(starts, component, sizes, messages, sent, shift):
+    """Messages to all vertices at once go up and down together from one sweep to the next: end half way, and return how far
+    the others moved."""
+    shift[:] = 0.0
+    V = len(starts) - 1
+    for i in range(V):
+        for h in range(starts[i], starts[i + 1]):
+            shift[component[i]] += 0.5 * (messages[h] - sent[h]) / sizes[component[i]]
+    worst = 0.0
+    for i in range(V):
+        for h in range(starts[i], starts[i + 1]):
+            new = sent[h] + shift[component[i]]
+            worst = max(worst, abs(new - messages[h]))
+            messages[h] = new
+    return worst
+
+
+@kernel
+def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, slack):
+    """The free energy (negative) at tau, and how far below the largest it can be.
+
+    The entropy is concave: its linear part at tau, maximised over all degrees of one, is above. `duals` are numbers of
+    vertices whose sums over an edge are close to the gradient; with `slack` added they are above it.
+    """
+    starts, ends, left = graph[0], graph[3], graph[7]
+    V, m = len(starts) - 1, len(weights)
+    power = 2.0 * rho - 1.0
+    sums[:] = 0.0
+    slack[:] = 0.0
+    if left and not single:
+        slack[:left] = -np.inf
+    for e in range(m):
+        tau[e] = exp(log_tau[e])
+        sums[ends[e, 0]] += tau[e]
+        sums[ends[e, 1]] += tau[e]
+    value, linear = 0.0, 0.0
+    if single:
+        for i in range(V):
+            s = max(1.0 - sums[i], 1e-300)
+            value -= rho * s * np.log(s)
+    for e in range(m):
+        i, j = ends[e]
+        rest = exp(log_rest[e]) * log_rest[e] if log_rest[e] > -700.0 else 0.0
+        value += tau[e] * (weights[e] - log_tau[e]) + power * rest
+        gradient = weights[e] - log_tau[e] - 1.0 - power * (log_rest[e] + 1.0)
+        if single:
+            gradient += rho * (2.0 + np.log(max(1.0 - sums[i], 1e-300)) + np.log(max(1.0 - sums[j], 1e-300)))
+        linear += tau[e] * gradient
+        excess = gradient - duals[i] - duals[j]
+        if left and not single:
+            slack[i] = max(slack[i], excess)
+        else:
+            slack[i] = max(slack[i], 0.5 * excess)
+            slack[j] = max(slack[j], 0.5 * excess)
+    above, wrong = 0.0, 0.0
+    for i in range(V):
+        above += duals[i] + slack[i]
+        if not single or sums[i] > 1.0:
+            wrong += abs(sums[i] - 1.0) * (1.0 + abs(duals[i]))
+    return value, max(above - linear, 0.0) + wrong
+
+
+@kernel
+def bethe(graph, single, weights, tol, max_iter, messages, tau, log_tau, log_rest):
+    """Belief propagation until the certificate is at most `tol`: the value, the certificate, and how many sweeps."""
+    starts, edges, others, _, owned, component, sizes, left = graph
+    V = len(starts) - 1
+    totals, duals, sums, slack = np.empty(V), np.zeros(V), np.empty(V), np.empty(V)
+    sent = messages if left else np.empty_like(messages)
+    shift = np.empty(len(sizes))
+    value, gap, wait = -np.inf, np.inf, 1
+    for sweep in range(1, max_iter + 1):
+        send(starts, edges, others, weights, single, 0, left if left else V, messages, sent, totals)
+        if left:
+            send(starts, edges, others, weights, single, left, V, messages, sent, totals)
+        if sweep in (wait, max_iter):
+            wait = sweep + max(1, sweep // 8)
+            view(starts, edges, others, weights, left, V, owned, messages, sent, totals, log_tau, log_rest)
+            if not single:
+                for i in range(V):
+                    duals[i] = totals[i] - 1.0
+            value, gap = certify(graph, weights, single, 1.0, duals, tau, log_tau, log_rest, sums, slack)
+            if gap <= tol:
+                return value, gap, sweep
+        if not left:
+            centre(starts, component, sizes, messages, sent, shift)
+    return value, gap, max_iter
+
+
+@sum_kernel
+def _log_sum(x, n):
+    top = -np.inf
+    for k in range(n):
+        top = max(top, x[k])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for k in range(n):
+        total += exp(x[k] - top)
+    return top + np.log(total)
+
+
+@kernel
+def _alone(rho, x):
+    """log s with s + s^rho exp(x) = 1."""
+    y = -max(x / rho, 0.0) if x > 0.0 else -np.log1p(np.exp(x))
+    for _ in range(60):
+        a, b = np.exp(y), np.exp(rho * y + x)
+        step = np.log(a + b) * (a + b) / (a + rho * b)
+        y -= step
+        if abs(step) < 1e-15 * (1.0 + abs(y)):
+            break
+    return y
+
+
+@kernel
+def scale(starts, edges, neighbours, moved, single, rho, lo, hi, scales):
+    """Scales of the vertices lo..hi, given those of the others, at which their degrees are one.
+
+    log tau = moved + scales of both ends. Returns the largest change.
+    """
+    most, change = 0, 0.0
+    for i in range(lo, hi):
+        most = max(most, starts[i + 1] - starts[i])
+    x = np.empty(most)
+    for i in range(lo, hi):
+        first, n = starts[i], starts[i + 1] - starts[i]
+        for k in range(n):
+            x[k] = moved[edges[first + k]] + scales[neighbours[first + k]]
+        total = _log_sum(x, n)
+        new = rho * _alone(rho, total) if single else -total
+        change = max(change, abs(new - scales[i]))
+        scales[i] = new
+    return change
+
+
+@kernel
+def _complements(starts, edges, neighbours, owned, moved, single, rho, scales, left, log_tau, log_rest):
+    """log tau, and log(1 - tau) as the sum of the other edges of a vertex."""
+    most = 0
+    for i in range(left, len(starts) - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    x, out = np.empty(most), np.empty(most)
+    for i in range(left, len(starts) - 1):
+        first, n = starts[i], starts[i + 1] - starts[i]
+        alone = scales[i] / rho if single else 0.0
+        for k in range(n):
+            x[k] = moved[edges[first + k]] + scales[i] + scales[neighbours[first + k]] - alone
+        _leave_one_out(x, n, single, out)
+        for k in range(n):
+            if owned[first + k]:
+                log_tau[edges[first + k]] = x[k] + alone
+                log_rest[edges[first + k]] = out[k] + alone
+
+
+@kernel
+def reweighted(graph, neighbours, single, rho, weights, tol, max_iter, scales, tau, log_tau, log_rest):
+    """As `bethe`, for rho from 1/2 to 1, by scalings of weights that are moved by the term in 1 - tau, linear at the last.
+
+    `log_rest` must be that of a start, and scales too.
+    """
+    starts, edges, owned, left = graph[0], graph[1], graph[4], graph[7]
+    V, m = len(starts) - 1, len(weights)
+    duals, sums, slack = np.zeros(V), np.empty(V), np.empty(V)
+    moved = np.empty(m)
+    power = 2.0 * rho - 1.0
+    value, gap, wait = -np.inf, np.inf, 1
+    for sweep in range(1, max_iter + 1):
+        for e in range(m):
+            moved[e] = weights[e] - power * log_rest[e]
+        first = scale(starts, edges, neighbours, moved, single, rho, 0, V, scales)
+        for _ in range(INNER):
+            if scale(starts, edges, neighbours, moved, single, rho, 0, V, scales) <= 0.01 * first:
+                break
+        _complements(starts, edges, neighbours, owned, moved, single, rho, scales, left, log_tau, log_rest)
+        if sweep in (wait, max_iter):
+            wait = sweep + max(1, sweep // 8)
+            if not single:
+                for i in range(V):
+                    duals[i] = -scales[i] - rho
+            value, gap = certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, slack)
+            if gap <= tol:
+                return value, gap, sweep
+    return value, gap, max_iter

@@ -79,6 +79,7 @@ def minimize(
     *,
     max_iter: int = 1000,
     tol: float = 1e-6,
+    gap_tol: float | None = None,
     time_limit: float | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Solution:
@@ -96,6 +97,8 @@ def minimize(
         Most iterations.
     tol : float
         Stop when the largest absolute entry of the gradient, divided by `objective.scale`, is at most `tol`.
+    gap_tol : float, optional
+        Stop also when the gap, a certified bound on what the objective is above its minimum, is at most so large.
     time_limit : float, optional
         Seconds.
     callbacks : iterable of callables
@@ -109,6 +112,8 @@ def minimize(
     method = make_solver(solver)
     check_count("max_iter", max_iter)
     check_real("tol", tol, minimum=0.0)
+    if gap_tol is not None:
+        check_real("gap_tol", gap_tol, minimum=0.0)
     if time_limit is not None:
         check_real("time_limit", time_limit, minimum=0.0, strict=True)
     check_capabilities(method, objective)
@@ -123,7 +128,7 @@ def minimize(
         raise ValueError("the objective is not finite at the start; choose another start")
     # Mini-batches are too small for threads in BLAS to pay.
     with blas_limit(1 if estimated else objective.blas_threads):
-        return _run(objective, method, point, max_iter, tol, time_limit, callbacks)
+        return _run(objective, method, point, max_iter, tol, gap_tol, time_limit, callbacks)
 
 
 def _no_verdict(state: Any, point: Point) -> Status | None:
@@ -136,6 +141,7 @@ def _run(
     point: Point,
     max_iter: int,
     tol: float,
+    gap_tol: float | None,
     time_limit: float | None,
     callbacks: Iterable[Callback],
 ) -> Solution:
@@ -147,7 +153,7 @@ def _run(
     try:
         norm, stop = recorder.add(point)
         while status is None:
-            if norm <= tol:
+            if norm <= tol or (gap_tol is not None and recorder.rows[-1][2] <= gap_tol):
                 status = Status.CONVERGED
             elif stop:
                 status = Status.CALLBACK

@@ -3,5 +3,6 @@
 from .categorical import Binary, Categorical
 from .chain import Chain
 from .factor_graph import FactorGraph
+from .matching import BipartiteMatching, Matching
 
-__all__ = ["Binary", "Categorical", "Chain", "FactorGraph"]
+__all__ = ["Binary", "BipartiteMatching", "Categorical", "Chain", "FactorGraph", "Matching"]

@@ -1,0 +1,120 @@
+"""Matchings: exact sums, free energies, Frank-Wolfe through best matchings, learning, and best matchings themselves.
+
+Beside ours stand the numbers of the specification of the method (`spec`), where it gives any. Weights are beta times
+standard normal numbers, unless said otherwise. Every part is warm: its kernels have run before.
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+from harness import digits, machine, markdown, print_load, write_results
+from uai import timed
+
+from partita import MatchingCRF
+from partita.inference.frank_wolfe import VARIANTS, MatchingEnergy, maximize
+from partita.structures import BipartiteMatching, Matching
+
+
+def exact() -> list[list[Any]]:
+    """Milliseconds of log Z and of all marginals."""
+    spec = {10: (0.005, 0.15), 15: (0.2, 21), 20: (35, 929)}
+    rows = []
+    for n, given in spec.items():
+        s, W = BipartiteMatching(n, n_jobs=1), np.random.default_rng(n).standard_normal((n, n))
+        s.infer(W, "exact")
+        times = [[timed(lambda c=c, W=W: c(W, engine="exact"))[1] for _ in range(5)] for c in (s.log_partition, s.infer)]
+        seconds = [min(each) for each in times]
+        rows.append([n, *(digits(1e3 * t) for t in seconds), *given])
+    print(markdown(["n", "log Z ms", "marginals ms", "spec: permanent ms", "spec: marginals ms"], rows), flush=True)
+    return rows
+
+
+def marginals() -> list[list[Any]]:
+    """Largest errors of marginals, n = 10."""
+    spec = {0.25: 0.0002, 1.0: None, 5.0: None, 10.0: 0.071, 20.0: 0.214}
+    s, rows = BipartiteMatching(10), []
+    for beta, given in spec.items():
+        W = beta * np.random.default_rng(0).standard_normal((20, 10, 10))
+        truth, found = s.infer(W, "exact").marginals, s.infer(W, rho=1.0).marginals
+        worst = np.abs(truth - found).max(axis=(1, 2))
+        rows.append([beta, digits(float(np.median(worst))), digits(float(worst.max())), given or "-"])
+    print(markdown(["beta", "median of 20", "largest of 20", "spec: one"], rows), flush=True)
+    return rows
+
+
+def frank_wolfe() -> list[list[Any]]:
+    """Calls of the solver until the certificate is small."""
+    spec = {("plain", 10, 1): "1757/8218", ("pairwise", 10, 1): "295/653", ("blended", 10, 1): "55/86"}
+    spec |= {("plain", 20, 10): "-/-", ("pairwise", 20, 10): "5546/17012", ("blended", 20, 10): "2078/2209"}
+    rows = []
+    for n, beta in ((10, 1), (20, 10)):
+        W = beta * np.random.default_rng(0).standard_normal((n, n))
+        s = BipartiteMatching(n, n_jobs=1)
+        for variant in VARIANTS:
+            cells = []
+            for tol, limit in ((1e-3, 20_000), (1e-6, 20_000)):
+                energy = MatchingEnergy(s, W.ravel(), 1.0)
+                (_, _, gap, calls), seconds = timed(lambda e=energy, v=variant, t=tol, m=limit: maximize(e, v, t, m))
+                cells += [calls if gap <= tol else f"> {limit}", digits(seconds)]
+            rows.append([n, beta, variant, *cells, spec.get((variant, n, beta), "-")])
+            print(*rows[-1], flush=True)
+    print(markdown(["n", "beta", "variant", "calls to 1e-3", "s", "calls to 1e-6", "s", "spec: calls"], rows), flush=True)
+    return rows
+
+
+def inference() -> list[list[Any]]:
+    """Messages to 1e-6 against Frank-Wolfe with line search to 1e-2."""
+    rows = []
+    for n in (20, 50, 100):
+        s, W = BipartiteMatching(n, n_jobs=1), np.random.default_rng(n).standard_normal((n, n))
+        s.infer(W, rho=1.0, tol=1e-6)
+        result, ours = timed(lambda s=s, W=W: s.infer(W, rho=1.0, tol=1e-6))
+        (_, _, gap, calls), theirs = timed(lambda s=s, W=W: maximize(MatchingEnergy(s, W.ravel()), "plain", 1e-2, 3000))
+        rows.append([n, digits(ours), result.n_iter, digits(theirs), calls, digits(gap), f"{theirs / ours:.0f}x"])
+    print(markdown(["n", "messages s", "sweeps", "Frank-Wolfe s", "calls", "its gap", "ratio"], rows), flush=True)
+    return rows
+
+
+def learning() -> list[list[Any]]:
+    """N = 30, M = 20, K = 10, l2 = 1."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 10, 30, 30))
+    theta = rng.standard_normal(10)
+    y = [BipartiteMatching(30).argmax(np.tensordot(theta, x, 1) + rng.gumbel(size=(30, 30)))[0] for x in X]
+    MatchingCRF().fit(X, y)
+    model, seconds = timed(lambda: MatchingCRF(tol=1e-6 / 1200).fit(X, y))
+    rows = [["auto", digits(seconds), model.n_iter_, f"{model.gap_:.1e}", "spec: 46 ms, 3.5e-10"]]
+    print(markdown(["solver", "s", "iterations", "certificate", ""], rows), flush=True)
+    return rows
+
+
+def best() -> list[list[Any]]:
+    """Best perfect matchings of complete graphs."""
+    rows = []
+    for n in (100, 500, 2500):
+        W = np.random.default_rng(n).standard_normal((n, n))
+        W = W + W.T
+        s = Matching(n)
+        (_, value), seconds = timed(lambda s=s, W=W: s.argmax(W))
+        rows.append([n, digits(seconds), f"{value[0]:.6f}"])
+    print(markdown(["n", "s", "value"], rows), flush=True)
+    return rows
+
+
+PARTS = {part.__name__: part for part in (exact, marginals, frank_wolfe, inference, learning, best)}
+
+
+def main() -> None:
+    """Run the parts, print their tables, and write `results/matching.json`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    arguments = parser.parse_args()
+    print_load("start")
+    found = {name: PARTS[name]() for name in arguments.only}
+    print_load("end")
+    write_results("matching", {"machine": machine(), **found})
+
+
+if __name__ == "__main__":
+    main()

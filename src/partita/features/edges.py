@@ -1,0 +1,94 @@
+"""Linear maps from parameters to the weights of edges of graphs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..core.results import FloatArray, IntArray
+
+
+class EdgeMap(Protocol):
+    """Weights of the edges of some examples on the same graph."""
+
+    size: int
+    n_examples: int
+
+    def forward(self, theta: FloatArray) -> FloatArray:
+        """Weights, (examples, edges)."""
+        ...
+
+    def adjoint(self, values: FloatArray) -> FloatArray:
+        """Sums over edges of their numbers times their features."""
+        ...
+
+    def squares(self, values: FloatArray) -> FloatArray:
+        """The same with the squares of the features."""
+        ...
+
+
+class EdgeFeatures:
+    """Every edge of every example has features of its own.
+
+    Parameters
+    ----------
+    features : array of shape (parameters, examples, edges)
+    """
+
+    def __init__(self, features: FloatArray) -> None:
+        self.size, self.n_examples = features.shape[:2]
+        self._shape = features.shape[1:]
+        self._F = np.ascontiguousarray(features, dtype=np.float64).reshape(self.size, -1)
+
+    def forward(self, theta: FloatArray) -> FloatArray:
+        return np.asarray(theta @ self._F).reshape(self._shape)
+
+    def adjoint(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self._F @ values.ravel())
+
+    def squares(self, values: FloatArray) -> FloatArray:
+        return np.array([(row * row) @ values.ravel() for row in self._F])
+
+
+class NodePairs:
+    """The weight of an edge is ``x_i' T z_j``, with the features of its ends; the parameters are the matrix T.
+
+    No feature is ever written out for an edge. On graphs with one kind of vertices x and z are the same, and weights are
+    those of both directions, halved.
+
+    Parameters
+    ----------
+    rows, columns : arrays of shape (examples, n, p) and (examples, n, q)
+        Features of the vertices.
+    ends : int array of shape (edges, 2), optional
+        Edges of a graph with one kind of vertices. Default: all pairs of a row and a column, row by row.
+    """
+
+    def __init__(self, rows: FloatArray, columns: FloatArray, ends: IntArray | None = None) -> None:
+        self._X, self._Z, self._ends = rows, columns, ends
+        self.n_examples, self._p, self._q = len(rows), rows.shape[2], columns.shape[2]
+        self.size = self._p * self._q
+
+    def forward(self, theta: FloatArray) -> FloatArray:
+        T = theta.reshape(self._p, self._q)
+        if self._ends is None:
+            return np.asarray((self._X @ T) @ self._Z.transpose(0, 2, 1)).reshape(self.n_examples, -1)
+        W = (self._X @ (0.5 * (T + T.T))) @ self._Z.transpose(0, 2, 1)
+        return np.ascontiguousarray(W[:, self._ends[:, 0], self._ends[:, 1]])
+
+    def adjoint(self, values: FloatArray) -> FloatArray:
+        return self._pull(self._X, self._Z, values)
+
+    def squares(self, values: FloatArray) -> FloatArray:
+        return self._pull(self._X**2, self._Z**2, values)
+
+    def _pull(self, X: FloatArray, Z: FloatArray, values: FloatArray) -> FloatArray:
+        B, n = X.shape[:2]
+        if self._ends is None:
+            V = values.reshape(B, n, -1)
+        else:
+            V = np.zeros((B, n, n))
+            V[:, self._ends[:, 0], self._ends[:, 1]] = 0.5 * values
+            V[:, self._ends[:, 1], self._ends[:, 0]] = 0.5 * values
+        return np.asarray((X.transpose(0, 2, 1) @ V @ Z).sum(0)).ravel()
