@@ -24,6 +24,8 @@ from .partition import PartitionBound
 from .potential import _SEQUENTIAL
 
 RECURSIONS = ("shared", "printed")
+#: Entries of the last sum above which it takes Algorithm 1, whatever bound the others have: that needs no square matrix.
+LONG = 128
 
 
 def graph_bound(
@@ -86,8 +88,9 @@ def graph_bound(
     sums: list[tuple[FloatArray, FloatArray]] = []
     log_z, mean = 0.0, np.zeros(d)
     for log_w, G, parent in _cliques(graph, F, scores, sums):
-        if parent < 0 and stream is None and bound in _SEQUENTIAL:  # one sum of many entries: no rows need be written out
-            root = _printed(center, log_w[0], G[0], sigma, bound)
+        long = log_w.shape[1] > LONG
+        if parent < 0 and stream is None and (bound in _SEQUENTIAL or long):  # one sum: no rows need be written out
+            root = _printed(center, log_w[0], G[0], sigma, bound if bound in _SEQUENTIAL else "descending")
             log_z, mean, sigma = log_z + root.log_z, mean + root.mean, root.curvature
             sums.append((np.array([root.log_z]), root.mean[None]))
             continue
