@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LBFGS,
         OWLQN,
         SGD,
+        BlockFrankWolfe,
         ConjugateGradient,
         ConstrainedNewton,
         Majorize,
@@ -57,7 +58,16 @@ _ROOMS = {
         "save",
     ),
     "solvers": (
-        *("ConjugateGradient", "ConstrainedNewton", "LBFGS", "Majorize", "Newton", "OWLQN", "ProximalNewton"),
+        *(
+            "BlockFrankWolfe",
+            "ConjugateGradient",
+            "ConstrainedNewton",
+            "LBFGS",
+            "Majorize",
+            "Newton",
+            "OWLQN",
+            "ProximalNewton",
+        ),
         *("SGD", "SteepestDescent", "StochasticBound", "StochasticStart", "minimize"),
     ),
 }
@@ -67,6 +77,7 @@ __all__ = [
     "LBFGS",
     "OWLQN",
     "SGD",
+    "BlockFrankWolfe",
     "CapabilityError",
     "ChainCRF",
     "ColumnTagger",

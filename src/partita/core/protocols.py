@@ -29,6 +29,7 @@ class Capability(Enum):
     LOW_RANK_BOUND = "a low-rank quadratic upper bound (point.low_rank_model)"
     BATCHES = "its examples as mini-batches (objective.batches)"
     SWEEPS = "epochs of steps on single examples (objective.sweeps)"
+    BLOCKS = "a dual with a block for each example and a solver for the best configuration (objective.blocks)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
     CONSTRAINED_STEP = "the minimiser of a quadratic model within its constraints (point.constrained_step)"
@@ -178,6 +179,7 @@ class Objective(Protocol):
     def at(self, parameters: FloatArray) -> Point: ...
     def batches(self, random_state: Any = None, validation: float = 0.0) -> BatchSource: ...
     def sweeps(self, theta: FloatArray, random_state: Any = None) -> Sweeps: ...
+    def blocks(self) -> Blocks: ...
 
 
 class Sweeps(Protocol):
@@ -189,6 +191,29 @@ class Sweeps(Protocol):
 
     def parameters(self) -> FloatArray:
         """Where it is."""
+        ...
+
+
+class Blocks(Protocol):
+    """The dual of a penalised likelihood, with a block of marginals for each example, at one place.
+
+    Its objective is minimised, and is nowhere below minus the minimum of the likelihood's.
+    """
+
+    n_blocks: int
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Those that belong to the marginals."""
+        ...
+
+    def value(self) -> float: ...
+    def step(self, block: int, size: float | None) -> float:
+        """Move a block towards its best configuration, by a part or as far as is best; returns what the gap was."""
+        ...
+
+    def step_all(self, size: float | None) -> float:
+        """Move all blocks at once by the same part; returns the gap."""
         ...
 
 

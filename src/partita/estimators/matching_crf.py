@@ -37,7 +37,8 @@ class MatchingCRF(SavedModel, BaseEstimator):
     bipartite : bool
         Rows are matched with columns. Else all vertices are of one kind.
     solver : str or solver object, default "auto"
-        ``"auto"``, ``"lbfgs"``, ``"cg"`` or ``"steepest"``.
+        ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``, or ``"block_frank_wolfe"`` (see `BlockFrankWolfe`), which needs
+        best matchings only to learn.
     max_iter : int
         Most iterations of the solver.
     tol : float

@@ -27,6 +27,10 @@ class EdgeMap(Protocol):
         """The same with the squares of the features."""
         ...
 
+    def example(self, i: int) -> EdgeMap:
+        """The map of one example."""
+        ...
+
 
 class EdgeFeatures:
     """Every edge of every example has features of its own.
@@ -49,6 +53,9 @@ class EdgeFeatures:
 
     def squares(self, values: FloatArray) -> FloatArray:
         return np.array([(row * row) @ values.ravel() for row in self._F])
+
+    def example(self, i: int) -> EdgeFeatures:
+        return EdgeFeatures(self._F.reshape(self.size, *self._shape)[:, i : i + 1])
 
 
 class NodePairs:
@@ -82,6 +89,9 @@ class NodePairs:
 
     def squares(self, values: FloatArray) -> FloatArray:
         return self._pull(self._X**2, self._Z**2, values)
+
+    def example(self, i: int) -> NodePairs:
+        return NodePairs(self._X[i : i + 1], self._Z[i : i + 1], self._ends)
 
     def _pull(self, X: FloatArray, Z: FloatArray, values: FloatArray) -> FloatArray:
         B, n = X.shape[:2]

@@ -13,6 +13,7 @@ from ..core.protocols import Capability
 from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
 from ..features.edges import EdgeMap
+from .bethe_dual import MatchingBlocks
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class MatchingLikelihood:
     """
 
     costly_rays = True
-    capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
+    capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
     convex = True
 
     def __init__(
@@ -86,6 +87,10 @@ class MatchingLikelihood:
                 self._messages[k] = result.messages
                 found.append((W, result))
         return found
+
+    def blocks(self) -> MatchingBlocks:
+        """The dual, at its start."""
+        return MatchingBlocks(self)
 
     def at(self, parameters: FloatArray) -> MatchingPoint:
         """The objective seen from `parameters`."""

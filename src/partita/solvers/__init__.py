@@ -3,6 +3,7 @@
 from .auto import Auto, make_solver
 from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
+from .frank_wolfe import BlockFrankWolfe
 from .lbfgs import LBFGS
 from .loop import minimize
 from .majorize import Majorize
@@ -18,6 +19,7 @@ __all__ = [
     "OWLQN",
     "SGD",
     "Auto",
+    "BlockFrankWolfe",
     "ConjugateGradient",
     "ConstrainedNewton",
     "Majorize",

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.protocols import Capability, Objective, Point, Solver
 from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
+from .frank_wolfe import BlockFrankWolfe
 from .lbfgs import LBFGS
 from .majorize import Majorize
 from .newton import Newton
@@ -71,6 +72,7 @@ SOLVERS: dict[str, Any] = {
     "sgd": SGD,
     "proximal": ProximalNewton,
     "owlqn": OWLQN,
+    "block_frank_wolfe": BlockFrankWolfe,
 }
 
 

@@ -1,0 +1,88 @@
+"""Frank-Wolfe through best configurations against messages, and its dual against the primal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from partita import BlockFrankWolfe, MatchingCRF
+from partita.inference.frank_wolfe import VARIANTS, MatchingEnergy, covering, matching_frank_wolfe, maximize
+from partita.structures import BipartiteMatching, Matching
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("rho", [0.5, 0.8, 1.0])
+def test_agrees_with_messages_on_two_sides(variant, rho, rng):
+    s = BipartiteMatching(5)
+    W = rng.standard_normal((2, 5, 5))
+    expected = s.infer(W, rho=rho, tol=1e-9)
+    tol = 1e-2 if variant == "plain" else 1e-6
+    found = matching_frank_wolfe(s, s.weights(W), rho=rho, variant=variant, tol=tol, max_iter=3000)
+    assert (found.gap <= tol).all()
+    excess = expected.log_z - found.log_z
+    assert (excess >= -1e-7).all()
+    assert (excess <= found.gap + 1e-7).all()
+
+
+def test_lazy_steps_ask_the_solver_less(rng):
+    s = BipartiteMatching(10)
+    energy = MatchingEnergy(s, rng.standard_normal(100))
+    calls = {variant: maximize(energy, variant, 1e-3, 3000)[3] for variant in VARIANTS}
+    assert calls["blended"] < calls["pairwise"] < calls["plain"]
+
+
+@pytest.mark.parametrize("perfect", [True, False])
+def test_coverings_have_every_edge(perfect, rng):
+    structures = [Matching(n, perfect=perfect) for n in (4, 6, 8)]
+    structures.append(Matching([(0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3)], perfect=perfect))
+    if perfect:
+        structures.append(BipartiteMatching(5))
+    else:
+        structures.append(Matching(5, perfect=False))
+    for s in structures:
+        chosen = s._edges(covering(s))
+        assert (chosen.sum(0) > 0).all()
+
+
+def test_hull_of_matchings_is_inside_what_messages_see(rng):
+    s = Matching(6)
+    w = rng.standard_normal((1, s.n_edges))
+    inside = matching_frank_wolfe(s, w, rho=0.5, tol=1e-6)
+    outside = s.infer(w, rho=0.5)
+    exact = s.log_partition(w, "exact")
+    assert exact[0] <= inside.log_z[0] + inside.gap[0]
+    assert inside.log_z[0] <= outside.log_z[0] + 1e-6
+
+
+@pytest.mark.parametrize("options", [{}, {"line_search": False}, {"batch": True}, {"averaging": False}])
+def test_the_dual_learns_what_the_primal_learns(options, rng):
+    X = rng.standard_normal((8, 2, 5, 5))
+    y = [BipartiteMatching(5).argmax(x[0] - x[1] + rng.gumbel(size=(5, 5)))[0] for x in X]
+    best = MatchingCRF(l2=2.0).fit(X, y)
+    with pytest.warns(UserWarning, match="iteration limit"):
+        found = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=500, tol=1e-12).fit(X, y)
+    assert found.trace_.gap[-1] >= found.trace_.objective[-1] - best.trace_.objective[-1] - 1e-9
+    assert found.trace_.objective[-1] - best.trace_.objective[-1] <= 0.05
+    np.testing.assert_allclose(found.parameters_, best.parameters_, atol=0.1)
+
+
+def test_the_dual_value_is_above_every_likelihood(rng):
+    from partita.estimators.matching_data import read_examples
+    from partita.objectives.matching import Group, MatchingLikelihood
+
+    X = rng.standard_normal((4, 3, 4, 4))
+    batches, _, _ = read_examples(list(X), True, True, 1)
+    s, features = batches[0].structure, batches[0].features
+    y = s._edges(np.array([rng.permutation(4) for _ in range(4)]))
+    objective = MatchingLikelihood([Group(s, features, y, np.ones(4))], 1.0)
+    blocks = objective.blocks()
+    values = [blocks.value()]
+    for _ in range(5):
+        for m in range(4):
+            blocks.step(m, None)
+            values.append(blocks.value())
+    assert (np.diff(values) <= 1e-10).all()  # line search never goes up
+    for _ in range(20):
+        assert values[-1] >= -objective.at(rng.standard_normal(3)).value - 1e-9
+    gap = sum(blocks._toward(m, blocks.parameters)[2] for m in range(4))
+    assert values[-1] + objective.at(blocks.parameters).value <= gap + 1e-8
