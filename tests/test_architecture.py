@@ -19,7 +19,7 @@ ALLOWED = {
     "features": {"core", "kernels", "structures"},
     "inference": {"core", "kernels", "structures"},
     "bounds": {"core", "kernels", "structures", "features"},
-    "objectives": {"core", "kernels", "structures", "features", "bounds"},
+    "objectives": {"core", "kernels", "structures", "features", "inference", "bounds"},
     "solvers": {"core", "kernels.linalg"},
     "io": {"core", "structures"},
     "report": {"core"},
