@@ -7,7 +7,7 @@ import pytest
 
 from partita import BlockFrankWolfe, MatchingCRF
 from partita.inference.frank_wolfe import VARIANTS, MatchingEnergy, covering, matching_frank_wolfe, maximize
-from partita.structures import BipartiteMatching, Matching
+from partita.structures import BipartiteMatching, FactorGraph, Matching
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -86,3 +86,26 @@ def test_the_dual_value_is_above_every_likelihood(rng):
         assert values[-1] >= -objective.at(rng.standard_normal(3)).value - 1e-9
     gap = sum(blocks._toward(m, blocks.parameters)[2] for m in range(4))
     assert values[-1] + objective.at(blocks.parameters).value <= gap + 1e-8
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_graphs_agree_with_messages(k, rng):
+    graph = FactorGraph.grid(3, 3, k)
+    u = rng.standard_normal(graph.size)
+    by_messages = graph.infer(u, "trw")
+    found = graph.infer(u, "frank_wolfe", tol=1e-3)
+    assert found.gap[0] <= 1.1e-3
+    assert found.upper[0] >= graph.log_partition(u, "exact")[0]
+    if k == 2:  # the flow sees the local polytope, as messages do
+        assert found.log_z[0] == pytest.approx(by_messages.upper[0], abs=2e-3)
+    else:  # the junction tree sees less
+        assert found.log_z[0] <= by_messages.upper[0] + 1e-6
+
+
+def test_trees_are_exact_by_frank_wolfe_too(rng):
+    graph = FactorGraph([2, 3, 2], [(0,), (1,), (2,), (0, 1), (1, 2)])
+    u = rng.standard_normal(graph.size)
+    found = graph.infer(u, "frank_wolfe", tol=1e-6)
+    exact = graph.infer(u, "exact")
+    assert found.log_z[0] == pytest.approx(exact.log_z[0], abs=2e-6)
+    np.testing.assert_allclose(found.marginals, exact.marginals, atol=2e-3)

@@ -13,14 +13,16 @@ _HOMES = {
     "trw": ("belief_propagation", "tree_reweighted"),
     "mean_field": ("mean_field", "mean_field"),
     "gibbs": ("gibbs", "gibbs"),
+    "frank_wolfe": ("graph_frank_wolfe", "graph_frank_wolfe"),
     "max_product": ("belief_propagation", "max_product"),
     "matching_bethe": ("matching_bethe", "matching_bethe"),
+    "matching_frank_wolfe": ("frank_wolfe", "matching_frank_wolfe"),
     "matching_chain": ("matching_chain", "matching_chain"),
     "assignment": ("map.assignment", "assignments"),
     "general_matching": ("map.general_matching", "general_matchings"),
 }
 #: Those that answer about marginals.
-APPROXIMATE = ("bp", "trw", "mean_field", "gibbs")
+APPROXIMATE = ("bp", "trw", "mean_field", "gibbs", "frank_wolfe")
 
 
 def find_engine(name: str) -> Callable[..., Any]:

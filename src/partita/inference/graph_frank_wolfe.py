@@ -1,0 +1,116 @@
+"""Reweighted free energies of factor graphs through solvers for the best configuration only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.errors import TooLargeError
+from ..core.results import FloatArray, Result, Status
+from ..structures import FactorGraph
+from .counting_numbers import factor_numbers, tree_probabilities
+from .frank_wolfe import maximize
+from .layout import layout
+from .map import JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, Oracle
+
+
+class GraphEnergy:
+    """Potentials plus ``sum_i H_i - sum_a rho_a (sum_{i in a} H_i - H_a)``, where H are entropies of tables.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+        Every variable has a factor of its own.
+    potentials : array of shape (graph.size,)
+        All finite.
+    rho : array
+        A number for each factor; those of factors of one variable do not matter.
+    oracle : Oracle
+    """
+
+    def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
+        self.graph, self.potentials, self.oracle = graph, potentials, oracle
+        count = np.zeros(graph.n_factors)
+        own = np.full(graph.n_variables, -1)
+        for k, scope in enumerate(graph.factors):
+            if len(scope) == 1 and own[scope[0]] < 0:
+                own[scope[0]] = k
+                count[k] = 1.0
+        if (own < 0).any():
+            raise ValueError(f"variable {int(np.argmin(own))} needs a factor of its own, which may be zero")
+        for k, scope in enumerate(graph.factors):
+            if len(scope) > 1:
+                count[k] = rho[k]
+                for v in scope:
+                    count[own[v]] -= rho[k]
+        self._count = np.repeat(count, np.diff(graph.offsets))
+        self._sizes = np.repeat(np.diff(graph.offsets), np.diff(graph.offsets))
+
+    def value(self, tau: FloatArray) -> float:
+        return float(self.potentials @ tau - self._count @ (tau * np.log(np.maximum(tau, 1e-300))))
+
+    def gradient(self, tau: FloatArray) -> FloatArray:
+        return np.asarray(self.potentials - self._count * (1.0 + np.log(np.maximum(tau, 1e-300))))
+
+    def best(self, scores: FloatArray) -> FloatArray:
+        return self.oracle(scores).point
+
+    def start(self) -> FloatArray:
+        """The uniform point."""
+        return np.asarray(1.0 / self._sizes)[None]
+
+
+def find_oracle(graph: FactorGraph) -> Oracle:
+    """A maximum flow for pairs of variables with two states, else a junction tree if it fits, else a linear program."""
+    if (graph.cardinalities == 2).all() and all(len(scope) in (1, 2) for scope in graph.factors):
+        return MaxFlowOracle(graph)
+    try:
+        graph.tree()
+    except TooLargeError:
+        return LinearProgramOracle(graph)
+    return JunctionTreeOracle(graph)
+
+
+def graph_frank_wolfe(
+    graph: FactorGraph,
+    potentials: FloatArray,
+    rho: ArrayLike | None = None,
+    oracle: Oracle | None = None,
+    variant: str = "blended",
+    tol: float = 1e-4,
+    max_iter: int = 2000,
+) -> Result:
+    """The largest negative free energy with counting numbers `rho`, over what the oracle maximises over.
+
+    Parameters
+    ----------
+    potentials : array of shape (rows, graph.size)
+    rho : number or array, optional
+        Of the factors. Default: shares of spanning trees, which make the answer an upper bound on log Z.
+    oracle : Oracle, optional
+        Default: see `find_oracle`.
+    variant, tol, max_iter
+        See `frank_wolfe.maximize`.
+    """
+    if graph.n_examples > 1:
+        raise ValueError("Frank-Wolfe takes one graph at a time, not a union")
+    if not np.isfinite(potentials).all():
+        raise ValueError("Frank-Wolfe takes finite potentials")
+    inner = layout(graph, merge=False)
+    numbers = np.ones(graph.n_factors)
+    numbers[inner.host_factors] = tree_probabilities(inner) if rho is None else factor_numbers(graph, inner, rho)
+    solver: Any = find_oracle(graph) if oracle is None else oracle
+    found = [maximize(GraphEnergy(graph, row, numbers, solver), variant, tol, max_iter) for row in potentials]
+    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found]) + solver.delta
+    status = Status.CONVERGED if (gap <= tol + solver.delta).all() else Status.UNSETTLED
+    return Result(
+        value,
+        np.array([one[0] for one in found]),
+        status,
+        exact=False,
+        upper=value + gap if rho is None else None,
+        n_iter=max(one[3] for one in found),
+        certificate=gap,
+    )
