@@ -19,6 +19,7 @@ _HOMES = {
     "matching_frank_wolfe": ("frank_wolfe", "matching_frank_wolfe"),
     "matching_chain": ("matching_chain", "matching_chain"),
     "assignment": ("map.assignment", "assignments"),
+    "assignment_duals": ("map.assignment", "assignment_duals"),
     "general_matching": ("map.general_matching", "general_matchings"),
 }
 #: Those that answer about marginals.

@@ -129,7 +129,8 @@ class MatchingCRF(SavedModel, BaseEstimator):
             for batch, rows in zip(batches, matchings, strict=True)
         ]
         vertices = float(sum(g.structure.n_vertices * len(g.weights) for g in groups))
-        objective: Any = MatchingLikelihood(groups, float(self.l2), float(self.rho), tol=0.1 * self.tol)
+        mass = max(float(weights.sum()), 1e-300)
+        objective: Any = MatchingLikelihood(groups, float(self.l2), float(self.rho), tol=0.1 * self.tol * vertices / mass)
         start = getattr(self, "parameters_", None) if self.warm_start else None
         first = np.ravel(start) if start is not None and np.size(start) == objective.size else None
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []

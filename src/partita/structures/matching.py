@@ -208,19 +208,22 @@ class BipartiteMatching(_Matchings):
         return self._possible(log_z + shift)
 
     def _scaled(self, flat: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Matrices whose rows and columns sum to about one, and the logarithms of what they were divided by."""
-        W = flat.reshape(-1, self.n, self.n).copy()
+        """Matrices with entries up to one, and ones for the best permutation; and the logarithms of their divisors."""
+        W = self.as_given(flat).copy()
         shift = np.zeros(len(W))
-        for turn in range(40):
-            axis = 2 - turn % 2
-            with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(invalid="ignore"):
+            for axis in (2, 1):
                 top = W.max(axis=axis, keepdims=True)
                 top = np.where(top > -np.inf, top, 0.0)
-                sums = top + np.log(np.exp(W - top).sum(axis=axis, keepdims=True))
-            sums = np.where(sums > -np.inf, sums, 0.0)
-            W -= sums
-            shift += sums.sum(axis=(1, 2))
-        return np.exp(W), shift
+                W -= top
+                shift += top.sum(axis=(1, 2))
+        for b in np.flatnonzero(W.min(axis=(1, 2)) < -300.0 / self.n):  # products of few entries could vanish
+            finite = np.where(W[b] > -np.inf, W[b], -1e6 - np.abs(W[b][W[b] > -np.inf]).sum())
+            columns = find_engine("assignment")(finite[None], self.workers)[0]
+            u, v = find_engine("assignment_duals")(finite, columns)
+            W[b] -= u[:, None] + v
+            shift[b] += u.sum() + v.sum()
+        return np.exp(np.minimum(W, 0.0)), shift
 
     def argmax(self, potentials: ArrayLike) -> tuple[IntArray, FloatArray]:
         """The best permutation and its score, of each example."""

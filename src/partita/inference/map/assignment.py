@@ -7,6 +7,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
+from ...kernels import assignment as kernels
 
 
 def assignments(weights: FloatArray, workers: Workers) -> IntArray:
@@ -32,14 +33,8 @@ def assignments(weights: FloatArray, workers: Workers) -> IntArray:
 
 def assignment_duals(weights: FloatArray, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Numbers of rows and of columns whose sums are at least the weights, and equal to those of the best assignment."""
-    n = len(weights)
-    chosen = weights[np.arange(n), columns]
-    v = np.zeros(n)
-    for _ in range(n):
-        u = chosen - v[columns]
-        raised = np.maximum(v, (weights - u[:, None]).max(0))
-        if np.allclose(raised, v, rtol=0.0, atol=1e-12 * (1.0 + np.abs(v).max())):
-            break
-        v = raised
-    u = (weights - v).max(1)
+    u, v = np.empty(len(weights)), np.empty(len(weights))
+    chosen = weights[np.arange(len(weights)), columns]
+    slack = 1e-12 * (1.0 + float(np.abs(chosen).max(initial=0.0)))
+    kernels.duals(np.ascontiguousarray(weights), columns, slack, u, v)
     return u, v

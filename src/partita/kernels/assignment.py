@@ -1,0 +1,43 @@
+"""Dual numbers of assignments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._jit import kernel
+
+
+@kernel
+def duals(weights, columns, slack, u, v):
+    """Numbers of rows and columns whose sums are at least the weights and, up to `slack`, equal to those of the best
+    assignment: rows are gone through again when the number of their column has risen. Returns whether that ended."""
+    n = len(weights)
+    owner = np.empty(n, np.int64)
+    for i in range(n):
+        owner[columns[i]] = i
+    v[:] = 0.0
+    waiting = np.arange(n)
+    queued = np.ones(n, np.bool_)
+    first, count, turns = 0, n, 0
+    while count > 0 and turns < 200 * n:
+        i = waiting[first]
+        first = (first + 1) % n
+        count -= 1
+        turns += 1
+        queued[i] = False
+        base = weights[i, columns[i]] - v[columns[i]]
+        for j in range(n):
+            above = weights[i, j] - base
+            if above > v[j] + slack:
+                v[j] = above
+                r = owner[j]
+                if not queued[r] and r != i:
+                    queued[r] = True
+                    waiting[(first + count) % n] = r
+                    count += 1
+    for i in range(n):
+        top = -np.inf
+        for j in range(n):
+            top = max(top, weights[i, j] - v[j])
+        u[i] = top
+    return count == 0
