@@ -129,6 +129,7 @@ def test_files_clones_and_warm_starts(rng, tmp_path):
         ({"bipartite": False}, None, "symmetric"),
         ({}, lambda X, y: (X[:3], y), "matching for each"),
         ({}, lambda X, y: (X, [[0, 0, 1, 2]] * 4), "example 0: y must be a permutation"),
+        ({}, lambda X, y: (X, [[(0, 1), (0, 0), (1, 1), (2, 2), (3, 3)]] * 4), "a row is in two"),
         ({}, lambda X, y: ([x * np.nan for x in X], y), "NaN"),
         ({}, lambda X, y: ([*X[:3], X[3][:1]], y), "different numbers of features"),
         ({}, lambda X, y: ([{"nodes": np.zeros((4, 2))}] * 4, y), "rows"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from partita.core.errors import TooLargeError
+from partita.inference import matching_bethe
 from partita.inference.matching_support import fractional_support, matching_support
 from partita.structures import BipartiteMatching, Matching
 
@@ -185,6 +186,43 @@ def test_warm_starts_are_shorter(rng):
         assert warm.n_iter < cold.n_iter
 
 
+@pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
+def test_sweeps_on_threads_are_the_same(kind, rng, monkeypatch):
+    n = 30
+    s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
+    W = rng.standard_normal((n, n))
+    W = W if kind == "bipartite" else W + W.T
+    one = s.infer(W, rho=1.0)
+    monkeypatch.setattr(matching_bethe, "LARGE", 10)
+    many = s.infer(W, rho=1.0)
+    np.testing.assert_array_equal(one.marginals, many.marginals)
+    assert one.n_iter == many.n_iter
+
+
+def test_large_weights_keep_exact_sums(rng):
+    g = Matching(4, perfect=False)
+    assert g.infer(np.full(6, 360.0), "exact").log_z[0] == pytest.approx(720.0 + np.log(3.0))
+    np.testing.assert_allclose(g.infer(np.full(6, 1e5), "exact").marginals, 1.0 / 3.0)
+    draws = g.sample(np.full(6, 500.0), 300, random_state=0)
+    assert (draws >= 0).all()
+    assert set(draws[:, 0].tolist()) == {1, 2, 3}
+    Y = permutations(4)
+    for scale in (500.0, 1e4):
+        for _ in range(30):
+            W = scale * rng.standard_normal((4, 4))
+            scores = W[np.arange(4), Y].sum(1)
+            result = BipartiteMatching(4).infer(W, "exact")
+            assert result.log_z[0] == pytest.approx(log_sum(scores), rel=1e-12)
+            np.testing.assert_allclose(result.marginals.sum(0), 1.0, atol=1e-9)
+
+
+def test_a_shift_of_all_weights_costs_no_digits(rng):
+    s, W = BipartiteMatching(3), rng.standard_normal((3, 3))
+    a, b = s.infer(W, "bethe"), s.infer(W + 1e6, "bethe")
+    assert b.gap[0] <= 1e-8
+    np.testing.assert_allclose(a.marginals, b.marginals, atol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_which_edges_are_in_matchings(seed):
     rng = np.random.default_rng(seed)
@@ -236,6 +274,8 @@ def test_forbidden_and_forced_edges(seed):
         (lambda: BipartiteMatching(3).infer(np.zeros((2, 2))), "shape"),
         (lambda: BipartiteMatching(2).infer([[np.nan, 0], [0, 0]]), "NaN"),
         (lambda: BipartiteMatching(2).infer(np.zeros((2, 2)), rho=0.2), "rho"),
+        (lambda: BipartiteMatching(2).infer(np.zeros((2, 2)), "exact", rho=0.5), "no options"),
+        (lambda: BipartiteMatching(2).infer(np.zeros((0, 2, 2))), "no example"),
         (lambda: BipartiteMatching(2).score(np.zeros((2, 2)), [0, 0]), "permutation"),
         (lambda: Matching(4).score(np.zeros((4, 4)), [1, 0, 2, 3]), "must be a matching"),
         (lambda: Matching(4).score(np.zeros((4, 4)), [1, 0, -1, -1]), "perfect"),

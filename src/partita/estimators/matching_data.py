@@ -64,9 +64,9 @@ def _array(value: Any, name: str, i: int, ndim: int) -> FloatArray:
 def _read(x: Any, i: int, bipartite: bool) -> _Example:
     if not isinstance(x, Mapping):
         F = _array(x, "the array", i, 3)
-        if F.shape[1] != F.shape[2] or F.shape[1] == 0:
+        if F.shape[1] != F.shape[2] or F.size == 0:
             raise ValueError(f"X: example {i} must have shape (features, n, n), got {F.shape}")
-        if not bipartite and not np.array_equal(F, F.transpose(0, 2, 1)):
+        if not bipartite and not np.allclose(F, F.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
             raise ValueError(f"X: example {i} must have symmetric matrices of features (or set bipartite=True)")
         return _Example(("edges", F.shape[1]), (F,), None, (F.shape[0],))
     keys = set(x)
@@ -129,6 +129,8 @@ def read_matchings(y: Any, batches: list[Batch]) -> list[IntArray]:
 def _row(value: Any, structure: BipartiteMatching | Matching, i: int) -> IntArray:
     found = np.asarray(value)
     try:
+        if found.size == 0:
+            found = np.zeros((0, 2), np.int64)
         if found.ndim == 2 and found.shape[1] == 2:
             found = _from_pairs(found, structure)
         if isinstance(structure, BipartiteMatching):
@@ -146,6 +148,8 @@ def _from_pairs(pairs: Any, structure: BipartiteMatching | Matching) -> IntArray
         raise ValueError(f"pairs must be integers from 0 to {n - 1}")
     out = np.full(n, -1, np.int64)
     if isinstance(structure, BipartiteMatching):
+        if len(np.unique(pairs[:, 0])) < len(pairs):
+            raise ValueError("pairs must be a matching: a row is in two of them")
         out[pairs[:, 0]] = pairs[:, 1]
         return out
     if len(np.unique(pairs)) < pairs.size:

@@ -236,6 +236,8 @@ def matching_frank_wolfe(
 
     On graphs that are not bipartite, the maximum is over the hull of matchings, which is smaller than what messages see.
     """
+    if not 0.0 <= check_real("rho", rho) <= 1.0:
+        raise ValueError(f"rho must be from 0 to 1, got {rho}")
     if not np.isfinite(weights).all():
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
     found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]

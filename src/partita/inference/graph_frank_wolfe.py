@@ -32,6 +32,7 @@ class GraphEnergy:
 
     def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
         self.graph, self.potentials, self.oracle = graph, potentials, oracle
+        self.delta = 0.0  # the largest error of an answer so far
         count = np.zeros(graph.n_factors)
         own = np.full(graph.n_variables, -1)
         for k, scope in enumerate(graph.factors):
@@ -55,7 +56,9 @@ class GraphEnergy:
         return np.asarray(self.potentials - self._count * (1.0 + np.log(np.maximum(tau, 1e-300))))
 
     def best(self, scores: FloatArray) -> FloatArray:
-        return self.oracle(scores).point
+        answer = self.oracle(scores)
+        self.delta = max(self.delta, answer.delta)
+        return answer.point
 
     def start(self) -> FloatArray:
         """The uniform point."""
@@ -102,9 +105,11 @@ def graph_frank_wolfe(
     numbers = np.ones(graph.n_factors)
     numbers[inner.host_factors] = tree_probabilities(inner) if rho is None else factor_numbers(graph, inner, rho)
     solver: Any = find_oracle(graph) if oracle is None else oracle
-    found = [maximize(GraphEnergy(graph, row, numbers, solver), variant, tol, max_iter) for row in potentials]
-    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found]) + solver.delta
-    status = Status.CONVERGED if (gap <= tol + solver.delta).all() else Status.UNSETTLED
+    energies = [GraphEnergy(graph, row, numbers, solver) for row in potentials]
+    found = [maximize(energy, variant, tol, max_iter) for energy in energies]
+    delta = np.array([energy.delta for energy in energies])
+    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found]) + delta
+    status = Status.CONVERGED if (gap <= 2.0 * tol).all() else Status.UNSETTLED
     return Result(
         value,
         np.array([one[0] for one in found]),

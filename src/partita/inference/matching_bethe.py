@@ -51,42 +51,45 @@ def matching_bethe(
     check_count("max_iter", max_iter, minimum=1)
     if not 0.5 <= rho <= 1.0:
         raise ValueError(f"rho must be from 1/2 to 1, got {rho}")
-    B, m, V = len(weights), structure.n_edges, structure.n_vertices
-    state = np.zeros((B, 2 * m if rho == 1.0 else V + m))
+    B, m = len(weights), structure.n_edges
+    twice = 1 if structure.left else 2  # of every edge, see `half_edges`
+    vertices = twice * structure.n_vertices
+    state = np.zeros((B, 2 * twice * m if rho == 1.0 else vertices + twice * m))
     if messages is not None:
         if np.shape(messages) != state.shape:
-            raise ValueError(
-                f"messages must have shape {state.shape}, as those of a result of this call; got {np.shape(messages)}"
-            )
+            raise ValueError(f"messages must have shape {state.shape}, as those of a result on the same structure has them")
+        if not np.isfinite(messages).all():
+            raise ValueError("messages must be finite")
         state[:] = messages
     elif rho < 1.0:
-        state[:, V:] = np.log(0.5)
+        state[:, vertices:] = np.log(0.5)
     tau, out = np.zeros((B, m)), np.zeros((B, 3))
     rows, allowed = np.arange(B), weights > -np.inf
-    patterns, which = (
-        np.unique(allowed, axis=0, return_inverse=True) if not allowed.all() else (allowed[:1], np.zeros(B, int))
-    )
+    patterns, which = allowed[:1], np.zeros(B, np.int64)
+    if not allowed.all():
+        patterns, which = np.unique(allowed, axis=0, return_inverse=True)
     for k, pattern in enumerate(patterns):
-        mine = rows[which == k]
+        mine = rows[which.ravel() == k]
         free, forced = _support(structure, pattern, int(mine[0]))
-        options = (rho, tol, max_iter)
-        if free.all():
-            part, inside, found = state[mine], tau[mine], out[mine]
-            _run(structure, structure.graph, weights[mine], *options, part, inside, found)
-            state[mine], tau[mine], out[mine] = part, inside, found
-            continue
-        base = weights[mine][:, forced].sum(1)
-        tau[np.ix_(mine, np.flatnonzero(forced))] = 1.0
-        found = np.zeros((len(mine), 3))
+        if not free.all():
+            tau[np.ix_(mine, np.flatnonzero(forced))] = 1.0
         if free.any():
-            graph = _reduced(structure, free)
-            part = np.zeros((len(mine), 2 * int(free.sum()) if rho == 1.0 else len(graph[0][0]) - 1 + int(free.sum())))
-            part[:, len(graph[0][0]) - 1 :] = 0.0 if rho == 1.0 else np.log(0.5)
-            inside = np.zeros((len(mine), int(free.sum())))
-            _run(structure, graph, np.ascontiguousarray(weights[mine][:, free]), *options, part, inside, found)
-            tau[np.ix_(mine, np.flatnonzero(free))] = inside
-        found[:, 0] += base
-        out[mine] = found
+            graph = structure.graph if free.all() else _reduced(structure, free)
+            part = state[mine] if free.all() else _cold(graph, rho, len(mine))
+            inside, found = np.zeros((len(mine), twice * int(free.sum()))), np.zeros((len(mine), 3))
+            W = weights[mine][:, free]
+            if structure.perfect:  # all solutions have as many edges
+                level = W.mean(1, keepdims=True)
+                W = W - level
+            W = np.tile(W, (1, twice))
+            _run(structure, graph, W, rho, twice * tol, max_iter, part, inside, found)
+            if structure.perfect:
+                found[:, 0] += level[:, 0] * graph[0][4]
+            tau[np.ix_(mine, np.flatnonzero(free))] = inside.reshape(len(mine), twice, -1).mean(1)
+            out[mine] = found / [twice, twice, 1]
+            if free.all():
+                state[mine] = part
+        out[mine, 0] += weights[mine][:, forced].sum(1)
     value, gap = out[:, 0].copy(), out[:, 1].copy()
     lower, upper = _bounds(structure, rho, value, gap)
     status = Status.CONVERGED if (gap <= tol).all() else Status.UNSETTLED
@@ -101,6 +104,15 @@ def matching_bethe(
         messages=state,
         certificate=gap,
     )
+
+
+def _cold(graph: Any, rho: float, count: int) -> FloatArray:
+    """A start without messages."""
+    m, vertices = len(graph[0][3]), len(graph[0][0]) - 1
+    state = np.zeros((count, 2 * m if rho == 1.0 else vertices + m))
+    if rho < 1.0:
+        state[:, vertices:] = np.log(0.5)
+    return state
 
 
 def _bounds(structure: Any, rho: float, value: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -157,28 +169,28 @@ def _large(
     workers: Workers, graph: Any, single: bool, weights: FloatArray, tol: float, max_iter: int, messages: Any, tau: Any
 ) -> tuple[float, float, int]:
     """`kernels.matching.bethe` for one example whose sweeps are shared out to threads."""
-    starts, edges, others, _, owned, component, sizes, left = graph
+    starts, edges, others, _, left = graph
     V, m = len(starts) - 1, len(weights)
-    sent = messages if left else np.empty_like(messages)
     totals, sums, slack = np.empty(V), np.empty(V), np.empty(V)
-    log_tau, log_rest, shift = np.empty(m), np.empty(m), np.empty(len(sizes))
-    sides = [(0, left), (left, V)] if left else [(0, V)]
-    pieces = [_pieces(starts, lo, hi) for lo, hi in sides]
-    value, gap, wait = -np.inf, np.inf, 1
+    log_tau, log_rest = np.empty(m), np.empty(m)
+    pieces = [_pieces(starts, 0, left), _pieces(starts, left, V)]
+    cap = kernels.largest_message(weights)
+    value, gap, wait, least, stuck = -np.inf, np.inf, 1, np.inf, 0
     for sweep in range(1, max_iter + 1):
         for side in pieces:
-            tasks = [(starts, edges, others, weights, single, lo, hi, messages, sent, totals) for lo, hi in side]
-            workers.run(kernels.send, tasks)
+            given = (starts, edges, others, weights, single, cap)
+            workers.run(kernels.send, [(*given, lo, hi, messages, totals) for lo, hi in side])
         if sweep in (wait, max_iter):
             wait = sweep + max(1, sweep // 8)
-            given = (owned, messages, sent, totals, log_tau, log_rest)
-            workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *given) for lo, hi in pieces[-1]])
+            seen = (messages, totals, log_tau, log_rest)
+            workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *seen) for lo, hi in pieces[1]])
             duals = np.zeros(V) if single else totals - 1.0
             value, gap = kernels.certify(graph, weights, single, 1.0, duals, tau, log_tau, log_rest, sums, slack)
-            if gap <= tol:
+            moving = gap < kernels.STUCK * least or gap > kernels.ROUNDING * (1.0 + abs(value))
+            stuck = 0 if moving else stuck + 1
+            least = min(least, gap)
+            if gap <= tol or stuck == kernels.PATIENCE:
                 return value, gap, sweep
-        if not left:
-            kernels.centre(starts, component, sizes, messages, sent, shift)
     return value, gap, max_iter
 
 

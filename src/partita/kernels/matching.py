@@ -1,7 +1,7 @@
 """Bethe and reweighted free energies of matchings: messages for rho = 1, scalings of the weights below it.
 
 A graph has for each vertex i the half-edges ``starts[i]:starts[i + 1]``; half-edge h belongs to edge ``edges[h]``, and its
-other half is ``others[h]``. If `left` is not zero, every edge joins one of the first `left` vertices with one of the rest.
+other half is ``others[h]``. Every edge joins one of the first `left` vertices with one of the rest.
 Weights of edges are logarithms. With `single`, vertices may stay alone. For each edge, `tau` is its probability, `log_tau`
 the logarithm of that, and `log_rest` that of 1 - tau, which keeps its digits where tau is one to all digits.
 """
@@ -15,6 +15,8 @@ from ._math import exp, log
 
 #: Most passes over all vertices before weights are moved again: scalings must be nearly right for the value to rise.
 INNER = 100
+#: Rounding ends what certificates can show: stop when a small one has not become smaller by this factor in so many checks.
+STUCK, PATIENCE, ROUNDING = 0.97, 8, 1e-8
 
 
 @sum_kernel
@@ -48,8 +50,17 @@ def _leave_one_out(x, n, single, out):
 
 
 @kernel
-def send(starts, edges, others, weights, single, lo, hi, messages, sent, totals):
-    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges."""
+def largest_message(weights):
+    """Where a solution is frozen messages grow without end, and would be long on their way back: so far is enough."""
+    low, high = 0.0, 0.0
+    for e in range(len(weights)):
+        low, high = min(low, weights[e]), max(high, weights[e])
+    return 60.0 + 2.0 * (high - low)
+
+
+@kernel
+def send(starts, edges, others, weights, single, cap, lo, hi, messages, totals):
+    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges, up to `cap`."""
     most = 0
     for i in range(lo, hi):
         most = max(most, starts[i + 1] - starts[i])
@@ -60,35 +71,16 @@ def send(starts, edges, others, weights, single, lo, hi, messages, sent, totals)
             x[k] = weights[edges[first + k]] + messages[others[first + k]]
         totals[i] = _leave_one_out(x, n, single, out)
         for k in range(n):
-            sent[first + k] = -out[k]
+            messages[first + k] = max(-cap, min(cap, -out[k]))
 
 
 @kernel
-def view(starts, edges, others, weights, lo, hi, owned, messages, sent, totals, log_tau, log_rest):
-    """The probabilities of the edges of the vertices lo..hi as these see them, for the half-edges that are `owned`."""
+def view(starts, edges, others, weights, lo, hi, messages, totals, log_tau, log_rest):
+    """The probabilities of the edges of the vertices lo..hi as these see them."""
     for i in range(lo, hi):
         for h in range(starts[i], starts[i + 1]):
-            if owned[h]:
-                log_tau[edges[h]] = weights[edges[h]] + messages[others[h]] - totals[i]
-                log_rest[edges[h]] = -sent[h] - totals[i]
-
-
-@kernel
-def centre(starts, component, sizes, messages, sent, shift):
-    """Messages to all vertices at once go up and down together from one sweep to the next: end half way, and return how far
-    the others moved."""
-    shift[:] = 0.0
-    V = len(starts) - 1
-    for i in range(V):
-        for h in range(starts[i], starts[i + 1]):
-            shift[component[i]] += 0.5 * (messages[h] - sent[h]) / sizes[component[i]]
-    worst = 0.0
-    for i in range(V):
-        for h in range(starts[i], starts[i + 1]):
-            new = sent[h] + shift[component[i]]
-            worst = max(worst, abs(new - messages[h]))
-            messages[h] = new
-    return worst
+            log_tau[edges[h]] = weights[edges[h]] + messages[others[h]] - totals[i]
+            log_rest[edges[h]] = -messages[h] - totals[i]
 
 
 @kernel
@@ -98,12 +90,12 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
     The entropy is concave: its linear part at tau, maximised over all degrees of one, is above. `duals` are numbers of
     vertices whose sums over an edge are close to the gradient; with `slack` added they are above it.
     """
-    starts, ends, left = graph[0], graph[3], graph[7]
+    starts, ends, left = graph[0], graph[3], graph[4]
     V, m = len(starts) - 1, len(weights)
     power = 2.0 * rho - 1.0
     sums[:] = 0.0
     slack[:] = 0.0
-    if left and not single:
+    if not single:
         slack[:left] = -np.inf
     for e in range(m):
         tau[e] = exp(log_tau[e])
@@ -123,7 +115,7 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
             gradient += rho * (2.0 + np.log(max(1.0 - sums[i], 1e-300)) + np.log(max(1.0 - sums[j], 1e-300)))
         linear += tau[e] * gradient
         excess = gradient - duals[i] - duals[j]
-        if left and not single:
+        if not single:
             slack[i] = max(slack[i], excess)
         else:
             slack[i] = max(slack[i], 0.5 * excess)
@@ -139,27 +131,25 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
 @kernel
 def bethe(graph, single, weights, tol, max_iter, messages, tau, log_tau, log_rest):
     """Belief propagation until the certificate is at most `tol`: the value, the certificate, and how many sweeps."""
-    starts, edges, others, _, owned, component, sizes, left = graph
+    starts, edges, others, _, left = graph
     V = len(starts) - 1
     totals, duals, sums, slack = np.empty(V), np.zeros(V), np.empty(V), np.empty(V)
-    sent = messages if left else np.empty_like(messages)
-    shift = np.empty(len(sizes))
-    value, gap, wait = -np.inf, np.inf, 1
+    cap = largest_message(weights)
+    value, gap, wait, least, stuck = -np.inf, np.inf, 1, np.inf, 0
     for sweep in range(1, max_iter + 1):
-        send(starts, edges, others, weights, single, 0, left if left else V, messages, sent, totals)
-        if left:
-            send(starts, edges, others, weights, single, left, V, messages, sent, totals)
+        send(starts, edges, others, weights, single, cap, 0, left, messages, totals)
+        send(starts, edges, others, weights, single, cap, left, V, messages, totals)
         if sweep in (wait, max_iter):
             wait = sweep + max(1, sweep // 8)
-            view(starts, edges, others, weights, left, V, owned, messages, sent, totals, log_tau, log_rest)
+            view(starts, edges, others, weights, left, V, messages, totals, log_tau, log_rest)
             if not single:
                 for i in range(V):
                     duals[i] = totals[i] - 1.0
             value, gap = certify(graph, weights, single, 1.0, duals, tau, log_tau, log_rest, sums, slack)
-            if gap <= tol:
+            stuck = 0 if gap < STUCK * least or gap > ROUNDING * (1.0 + abs(value)) else stuck + 1
+            least = min(least, gap)
+            if gap <= tol or stuck == PATIENCE:
                 return value, gap, sweep
-        if not left:
-            centre(starts, component, sizes, messages, sent, shift)
     return value, gap, max_iter
 
 
@@ -211,7 +201,7 @@ def scale(starts, edges, neighbours, moved, single, rho, lo, hi, scales):
 
 
 @kernel
-def _complements(starts, edges, neighbours, owned, moved, single, rho, scales, left, log_tau, log_rest):
+def _complements(starts, edges, neighbours, moved, single, rho, scales, left, log_tau, log_rest):
     """log tau, and log(1 - tau) as the sum of the other edges of a vertex."""
     most = 0
     for i in range(left, len(starts) - 1):
@@ -224,9 +214,8 @@ def _complements(starts, edges, neighbours, owned, moved, single, rho, scales, l
             x[k] = moved[edges[first + k]] + scales[i] + scales[neighbours[first + k]] - alone
         _leave_one_out(x, n, single, out)
         for k in range(n):
-            if owned[first + k]:
-                log_tau[edges[first + k]] = x[k] + alone
-                log_rest[edges[first + k]] = out[k] + alone
+            log_tau[edges[first + k]] = x[k] + alone
+            log_rest[edges[first + k]] = out[k] + alone
 
 
 @kernel
@@ -235,12 +224,12 @@ def reweighted(graph, neighbours, single, rho, weights, tol, max_iter, scales, t
 
     `log_rest` must be that of a start, and scales too.
     """
-    starts, edges, owned, left = graph[0], graph[1], graph[4], graph[7]
+    starts, edges, left = graph[0], graph[1], graph[4]
     V, m = len(starts) - 1, len(weights)
     duals, sums, slack = np.zeros(V), np.empty(V), np.empty(V)
     moved = np.empty(m)
     power = 2.0 * rho - 1.0
-    value, gap, wait = -np.inf, np.inf, 1
+    value, gap, wait, least, stuck = -np.inf, np.inf, 1, np.inf, 0
     for sweep in range(1, max_iter + 1):
         for e in range(m):
             moved[e] = weights[e] - power * log_rest[e]
@@ -248,13 +237,15 @@ def reweighted(graph, neighbours, single, rho, weights, tol, max_iter, scales, t
         for _ in range(INNER):
             if scale(starts, edges, neighbours, moved, single, rho, 0, V, scales) <= 0.01 * first:
                 break
-        _complements(starts, edges, neighbours, owned, moved, single, rho, scales, left, log_tau, log_rest)
+        _complements(starts, edges, neighbours, moved, single, rho, scales, left, log_tau, log_rest)
         if sweep in (wait, max_iter):
             wait = sweep + max(1, sweep // 8)
             if not single:
                 for i in range(V):
                     duals[i] = -scales[i] - rho
             value, gap = certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, slack)
-            if gap <= tol:
+            stuck = 0 if gap < STUCK * least or gap > ROUNDING * (1.0 + abs(value)) else stuck + 1
+            least = min(least, gap)
+            if gap <= tol or stuck == PATIENCE:
                 return value, gap, sweep
     return value, gap, max_iter

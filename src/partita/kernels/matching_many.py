@@ -24,16 +24,16 @@ def assignments(A, log_z, marginals, lo, hi):
 
 
 @kernel
-def pairings(A, perfect, log_z, marginals, lo, hi):
+def pairings(A, alone, log_z, marginals, lo, hi):
     """The same of sums over matchings of any graph."""
     n = A.shape[1]
     sums = np.empty(1 << n)
     above = np.empty(1 << n if len(marginals) else 0)
     for b in range(lo, hi):
-        permanent.pairings(A[b], perfect, sums)
+        permanent.pairings(A[b], alone[b], sums)
         log_z[b] = np.log(sums[-1])
         if len(marginals) and sums[-1] > 0.0:
-            pairing_marginals(A[b], perfect, sums, above, marginals[b])
+            pairing_marginals(A[b], alone[b], sums, above, marginals[b])
 
 
 @kernel
@@ -43,9 +43,9 @@ def draw_assignments(A, sums, uniforms, columns):
 
 
 @kernel
-def draw_pairings(A, perfect, sums, uniforms, partners):
+def draw_pairings(A, alone, sums, uniforms, partners):
     for d in range(len(partners)):
-        draw_pairing(A, perfect, sums, uniforms[d], partners[d])
+        draw_pairing(A, alone, sums, uniforms[d], partners[d])
 
 
 @kernel

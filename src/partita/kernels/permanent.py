@@ -98,17 +98,15 @@ def glynn(A):
 
 
 @kernel
-def pairings(A, perfect, sums):
-    """sums[S] = the sum over the matchings of the vertices in S, each the product of its entries of the symmetric A."""
+def pairings(A, alone, sums):
+    """sums[S] = the sum over the matchings of the vertices in S, each the product of its entries of the symmetric A, and of
+    numbers of those that stay alone (all zero if none may)."""
     n = A.shape[0]
     sums[0] = 1.0
     for S in range(1, 1 << n):
-        if perfect and bit_count(S) % 2:
-            sums[S] = 0.0
-            continue
         i = lowest_bit(S)
         rest = S & (S - 1)
-        total = 0.0 if perfect else sums[rest]
+        total = alone[i] * sums[rest]
         others = rest
         while others:
             j = lowest_bit(others)
@@ -118,7 +116,7 @@ def pairings(A, perfect, sums):
 
 
 @kernel
-def pairing_marginals(A, perfect, sums, above, marginals):
+def pairing_marginals(A, alone, sums, above, marginals):
     """The probability of each pair, after `pairings`. `above` gets the derivative of the whole by each sum."""
     n = A.shape[0]
     full = (1 << n) - 1
@@ -131,8 +129,7 @@ def pairing_marginals(A, perfect, sums, above, marginals):
             continue
         i = lowest_bit(S)
         rest = S & (S - 1)
-        if not perfect:
-            above[rest] += weight
+        above[rest] += weight * alone[i]
         others = rest
         while others:
             j = lowest_bit(others)
@@ -146,15 +143,14 @@ def pairing_marginals(A, perfect, sums, above, marginals):
 
 
 @kernel
-def draw_pairing(A, perfect, sums, uniforms, partners):
+def draw_pairing(A, alone, sums, uniforms, partners):
     """A matching by its probability, after `pairings`; -1 for those without a partner."""
     S = (1 << A.shape[0]) - 1
     while S:
         i = lowest_bit(S)
         rest = S & (S - 1)
         mass, chosen = uniforms[i] * sums[S], -1
-        if not perfect:
-            mass -= sums[rest]
+        mass -= alone[i] * sums[rest]
         others = rest
         while others and mass >= 0.0:
             j = lowest_bit(others)

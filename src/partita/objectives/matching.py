@@ -42,7 +42,7 @@ class MatchingLikelihood:
     rho : float
         Weights of the entropies; None for exact sums.
     tol : float
-        Certificate of inference, of an example.
+        Certificate of inference, for each vertex of an example.
     max_iter : int
         Most sweeps.
     """
@@ -56,7 +56,8 @@ class MatchingLikelihood:
     ) -> None:
         self.groups, self.l2, self.rho = list(groups), float(l2), rho
         self.size = self.groups[0].features.size
-        self.options: dict[str, Any] = {} if rho is None else {"rho": rho, "tol": tol, "max_iter": max_iter}
+        self.tol = tol
+        self.options: dict[str, Any] = {} if rho is None else {"rho": rho, "max_iter": max_iter}
         self.observed = sum(
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
@@ -83,7 +84,8 @@ class MatchingLikelihood:
         with holding():
             for k, group in enumerate(self.groups):
                 W = group.features.forward(theta)
-                result = group.structure.free_energy(W, self._messages[k], **self.options)
+                tol = {"tol": self.tol * group.structure.n_vertices} if self.options else {}
+                result = group.structure.free_energy(W, self._messages[k], **self.options, **tol)
                 self._messages[k] = result.messages
                 found.append((W, result))
         return found

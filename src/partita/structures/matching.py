@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 
 from ..core.engines import find_engine
 from ..core.errors import TooLargeError
@@ -60,6 +58,8 @@ class _Matchings:
     def _checked(self, flat: FloatArray, tail: tuple[int, ...], potentials: ArrayLike) -> FloatArray:
         if flat.shape[-1] != self.n_edges or flat.ndim != 2:
             raise ValueError(f"potentials must have shape {tail} or (examples, *{tail}), got {np.shape(potentials)}")
+        if not len(flat):
+            raise ValueError("potentials hold no example")
         if flat.size and not flat.max() < np.inf:
             raise ValueError("potentials must not be NaN or +inf (-inf forbids an edge)")
         return flat
@@ -120,6 +120,8 @@ class _Matchings:
                 f"exact sums over matchings of {size} vertices need 2^{size} entries; the limit is 2^{LARGEST_EXACT}. "
                 "Choose engine='bethe'"
             )
+        if engine == "exact" and options:
+            raise ValueError(f"engine 'exact' has no options, got {', '.join(sorted(options))}")
         if engine == "auto":
             return "exact" if size <= AUTO_EXACT and not options else "bethe"
         return engine
@@ -311,7 +313,8 @@ class Matching(_Matchings):
         n = self.n_vertices
         if self.complete and W.ndim in (2, 3) and W.shape[-2:] == (n, n):
             flat = np.ascontiguousarray(W.reshape(-1, n, n)[:, self.ends[:, 0], self.ends[:, 1]])
-            if not np.array_equal(flat, W.reshape(-1, n, n)[:, self.ends[:, 1], self.ends[:, 0]], equal_nan=True):
+            below = W.reshape(-1, n, n)[:, self.ends[:, 1], self.ends[:, 0]]
+            if not np.allclose(flat, below, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise ValueError("potentials must be symmetric matrices")
             return self._checked(flat, (n, n), W)
         return self._checked(np.atleast_2d(W), (self.n_edges,), W)
@@ -359,33 +362,47 @@ class Matching(_Matchings):
         return out
 
     def _exact(self, flat: FloatArray, marginals: FloatArray | None) -> FloatArray:
-        A, shift = self._scaled(flat)
+        A, alone, shift = self._scaled(flat)
         log_z = np.empty(len(flat))
         tau = np.zeros((0, 1, 1)) if marginals is None else np.zeros_like(A)
-        self._each(matching_many.pairings, flat, A, self.perfect, log_z, tau)
+        self._each(matching_many.pairings, flat, A, alone, log_z, tau)
         if marginals is not None:
             marginals[:] = tau[:, self.ends[:, 0], self.ends[:, 1]]
+        self._check_range(flat, log_z)
         return self._possible(log_z + shift)
 
-    def _scaled(self, flat: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Symmetric matrices, whose rows sum to about one if matchings are perfect, and the logarithm of the divisor."""
+    def _check_range(self, flat: FloatArray, log_z: FloatArray) -> None:
+        """Products of scaled weights may vanish; what is forbidden is something else."""
+        for b in np.flatnonzero(log_z == -np.inf).tolist():
+            try:
+                self.best(flat[b : b + 1])
+            except ValueError:
+                continue
+            raise ValueError(f"the weights of example {b} are too far apart for exact sums: choose engine='bethe'")
+
+    def _scaled(self, flat: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Symmetric matrices with entries up to one, what staying alone costs, and the logarithms of their divisors."""
         W = self.matrices(flat)
-        missing = self.matrices(np.ones((1, self.n_edges)))[0] == 0.0
-        W[:, missing] = -np.inf
-        shift = np.zeros(len(W))
+        W[:, self.matrices(np.ones((1, self.n_edges)))[0] == 0.0] = -np.inf
+        halves = np.zeros(W.shape[:2])
+        for b in range(len(W)):
+            halves[b] = self._halves(W[b])
+        W -= halves[:, :, None] + halves[:, None, :]
+        alone = np.zeros_like(halves) if self.perfect else np.exp(-halves)
+        return np.exp(np.minimum(W, 0.0)), alone, halves.sum(1)
+
+    def _halves(self, W: FloatArray) -> FloatArray:
+        """Numbers of vertices whose sums are at least the weights of edges."""
+        finite = np.isfinite(W)
+        if not finite.any():
+            return np.zeros(len(W))
         if not self.perfect:
-            if flat.size and flat.max() > 600.0:
-                raise ValueError("exact sums over matchings that need not be perfect take weights up to 600")
-            return np.exp(W), shift
-        for _ in range(40):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                top = W.max(axis=2, keepdims=True)
-                top = np.where(top > -np.inf, top, 0.0)
-                sums = 0.5 * (top + np.log(np.exp(W - top).sum(axis=2, keepdims=True)))
-            sums = np.where(sums > -np.inf, sums, 0.0)
-            W -= sums + sums.transpose(0, 2, 1)
-            shift += sums.sum(axis=(1, 2))
-        return np.exp(W), shift
+            return np.asarray(np.maximum(0.5 * W.max(axis=1), 0.0))
+        low = -1e6 - 2.0 * np.abs(W[finite]).sum()
+        filled = np.where(finite, W, low)
+        columns = find_engine("assignment")(filled[None], self.workers)[0]
+        u, v = find_engine("assignment_duals")(filled, columns)
+        return np.asarray(0.5 * (u + v))
 
     def best(self, weights: FloatArray) -> IntArray:
         """Partners in the best matchings, for a checked matrix of examples times edges."""
@@ -401,7 +418,7 @@ class Matching(_Matchings):
         flat = self.weights(potentials)
         partners = self.best(flat)
         value = self._possible(self.score(flat, partners))
-        single = np.ndim(potentials) == (2 if flat.shape[-1] != np.shape(potentials)[-1] else 1)
+        single = np.ndim(potentials) == 1 or (self.complete and np.shape(potentials) == (self.n_vertices, self.n_vertices))
         return (partners[0] if single else partners), value
 
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None, **options: Any) -> IntArray:
@@ -413,13 +430,16 @@ class Matching(_Matchings):
         check_count("size", size)
         if self.n_vertices > LARGEST_EXACT - 2 or options:
             return np.asarray(find_engine("matching_chain")(self, flat[0], size, generator(random_state), **options))
-        A, _ = self._scaled(flat)
+        A, alone, _ = self._scaled(flat)
         sums = np.empty(1 << self.n_vertices)
-        permanent.pairings(A[0], self.perfect, sums)
-        self._possible(np.log(sums[-1:]))
+        permanent.pairings(A[0], alone[0], sums)
+        with np.errstate(divide="ignore"):
+            log_z = np.log(sums[-1:])
+        self._check_range(flat, log_z)
+        self._possible(log_z)
         draws = np.empty((size, self.n_vertices), np.int64)
         uniforms = generator(random_state).random((size, self.n_vertices))
-        matching_many.draw_pairings(A[0], self.perfect, sums, uniforms, draws)
+        matching_many.draw_pairings(A[0], alone[0], sums, uniforms, draws)
         return draws
 
 
@@ -436,7 +456,15 @@ def _checked_edges(graph: ArrayLike) -> IntArray:
 
 
 def half_edges(ends: IntArray, n_vertices: int, left: int) -> tuple[Any, ...]:
-    """The arrays of `kernels.matching` of a graph given by the ends of its edges, and neighbours of half-edges."""
+    """The arrays of `kernels.matching` of a graph given by the ends of its edges, and neighbours of half-edges.
+
+    Those of a graph with one kind of vertices have every vertex twice, and every edge in both directions, one after the
+    other: free energies are then twice as large, and solutions the same.
+    """
+    if not left:
+        step = np.array([0, n_vertices])
+        ends = np.concatenate([ends + step, ends[:, ::-1] + step])
+        n_vertices, left = 2 * n_vertices, n_vertices
     m = len(ends)
     owner = np.concatenate([ends[:, 0], ends[:, 1]])
     order = np.argsort(owner, kind="stable")
@@ -446,9 +474,4 @@ def half_edges(ends: IntArray, n_vertices: int, left: int) -> tuple[Any, ...]:
     edges = order % max(m, 1)
     others = place[(order + m) % (2 * m)] if m else place
     neighbours = np.concatenate([ends[:, 1], ends[:, 0]])[order]
-    owned = order >= m if left else order < m  # each edge is seen once; with two sides, from the second
-    adjacency = sp.csr_array((np.ones(m, np.int8), (ends[:, 0], ends[:, 1])), shape=(n_vertices, n_vertices))
-    count, component = connected_components(adjacency, directed=False)
-    sizes = np.bincount(component, weights=np.diff(starts), minlength=count)
-    graph = (starts, edges, others, ends, owned, component.astype(np.int64), np.maximum(sizes, 1.0), left)
-    return graph, neighbours
+    return (starts, edges, others, np.ascontiguousarray(ends), left), neighbours
