@@ -69,3 +69,13 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+class ListInput:
+    """Mixin for estimators: X is a list of examples, not a table, and y is needed."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags

@@ -16,12 +16,12 @@ from ..features.tied_tables import TableType, TiedTables
 from ..inference.partition_bounds import log_partition_bounds
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence
-from .data import unchanged_on_failure
+from .data import ListInput, unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
 from .graph_model import GraphModel
 
 
-class GraphCRF(GraphModel):
+class GraphCRF(ListInput, GraphModel):
     """p(y | x) on graphs: scores of labels of nodes, of edges and of larger factors, by penalised maximum likelihood.
 
     The table of a factor is its features times weights, and all factors of a kind (its name, and the types of its nodes)
@@ -115,12 +115,6 @@ class GraphCRF(GraphModel):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphCRF:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""

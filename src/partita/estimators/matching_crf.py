@@ -15,12 +15,12 @@ from ..objectives.matching import Group, MatchingLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from .convergence import unsettled, warn_if_short
-from .data import unchanged_on_failure
+from .data import ListInput, unchanged_on_failure
 from .matching_data import Batch, read_examples, read_matchings
 from .persistence import SavedModel
 
 
-class MatchingCRF(SavedModel, BaseEstimator):
+class MatchingCRF(ListInput, SavedModel, BaseEstimator):
     """p(y | x) over matchings y, proportional to exp of the sum of the weights of its edges, which are linear in features.
 
     Minimises ``sum_i w_i (log Z_rho(x_i) - score(x_i, y_i)) + (l2 / 2) ||theta||^2``. log Z itself is out of reach; that of
@@ -107,12 +107,6 @@ class MatchingCRF(SavedModel, BaseEstimator):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MatchingCRF:
         """Fit to examples X and their matchings y. A failed fit changes nothing."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ._jit import kernel
 from ._math import exp
+from .conditional import conditional_scores
 
 #: A few units in the last place.
 ROUNDING = 2e-15
@@ -385,8 +386,7 @@ def decode(layout, incident, edge_factor, tables, states, totals, m, order, y, T
 @kernel
 def ascend(layout, incident, edge_factor, tables, states, y):
     """Change one variable at a time while the score rises; returns how many changed."""
-    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
-    starts, members = incident
+    var_offsets = layout[0]
     n = len(y)
     widest = 1
     for i in range(n):
@@ -396,19 +396,7 @@ def ascend(layout, incident, edge_factor, tables, states, y):
     for _sweep in range(100):
         changed = 0
         for i in range(n):
-            a = var_offsets[i]
-            count = var_offsets[i + 1] - a
-            for x in range(count):
-                score[x] = states[a + x]
-            for k in range(starts[i], starts[i + 1]):
-                e = members[k]
-                f = edge_factor[e]
-                base = fac_offsets[f]
-                for g in range(fac_ptr[f], fac_ptr[f + 1]):
-                    if g != e:
-                        base += strides[g] * y[edge_var[g]]
-                for x in range(count):
-                    score[x] += tables[base + x * strides[e]]
+            count = conditional_scores(layout, incident, edge_factor, states, tables, y, i, score)
             top = y[i]
             for x in range(count):
                 if score[x] > score[top]:

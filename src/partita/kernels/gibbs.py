@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
-from ._math import exp
+from .conditional import conditional_scores, exponentials
 
 
 @kernel
@@ -24,33 +24,14 @@ def uniform(seed, counter):
 def chain(layout, incident, edge_factor, states, tables, order, seed, burn_in, n_samples, y, c_states, c_tables, score):
     """Sweeps of one chain over the variables in order; those after burn_in are counted into c_states and c_tables."""
     var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
-    starts, members = incident
     n = len(order)
     for sweep in range(burn_in + n_samples):
         for k in range(n):
             i = order[k]
-            a = var_offsets[i]
-            count = var_offsets[i + 1] - a
-            for x in range(count):
-                score[x] = states[a + x]
-            for p in range(starts[i], starts[i + 1]):
-                e = members[p]
-                f = edge_factor[e]
-                base = fac_offsets[f]
-                for g in range(fac_ptr[f], fac_ptr[f + 1]):
-                    if g != e:
-                        base += strides[g] * y[edge_var[g]]
-                for x in range(count):
-                    score[x] += tables[base + x * strides[e]]
-            top = -np.inf
-            for x in range(count):
-                top = max(top, score[x])
-            if top == -np.inf:
+            count = conditional_scores(layout, incident, edge_factor, states, tables, y, i, score)
+            z = exponentials(score, count)
+            if z == 0.0:
                 continue
-            z = 0.0
-            for x in range(count):
-                score[x] = exp(score[x] - top)
-                z += score[x]
             u = z * uniform(seed, sweep * n + i)
             last = 0
             for x in range(count):

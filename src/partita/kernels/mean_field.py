@@ -8,10 +8,30 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
-from ._math import exp
+from .conditional import exponentials
 
 #: Probabilities below this become zero, so that products of them never vanish by rounding where a table forbids.
 TINY = 1e-40
+
+
+@kernel
+def _product(layout, q, f, left_out, T):
+    """T = the product of the probabilities of the members of table f, but for one."""
+    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    size = fac_offsets[f + 1] - fac_offsets[f]
+    for x in range(size):
+        T[x] = 1.0
+    for o in range(fac_ptr[f], fac_ptr[f + 1]):
+        if o == left_out:
+            continue
+        b = var_offsets[edge_var[o]]
+        at = 0
+        while at < size:
+            for y in range(var_offsets[edge_var[o] + 1] - b):
+                w = q[b + y]
+                for _ in range(strides[o]):
+                    T[at] *= w
+                    at += 1
 
 
 @kernel
@@ -32,19 +52,7 @@ def _expect(layout, tables, q, e, f, T, g):
                 for x in range(count):
                     g[x] += w * tables[at + x * strides[e]]
         return
-    for x in range(size):
-        T[x] = 1.0
-    for o in range(fac_ptr[f], fac_ptr[f + 1]):
-        if o == e:
-            continue
-        b = var_offsets[edge_var[o]]
-        at = 0
-        while at < size:
-            for y in range(var_offsets[edge_var[o] + 1] - b):
-                w = q[b + y]
-                for _ in range(strides[o]):
-                    T[at] *= w
-                    at += 1
+    _product(layout, q, f, e, T)
     stride = strides[e]
     for x in range(count):
         for block in range(x * stride, size, stride * count):
@@ -67,15 +75,9 @@ def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g)
                 g[x] = states[a + x]
             for k in range(starts[i], starts[i + 1]):
                 _expect(layout, tables, q, members[k], edge_factor[members[k]], T, g)
-            top = -np.inf
-            for x in range(count):
-                top = max(top, g[x])
-            if top == -np.inf:
+            z = exponentials(g, count)
+            if z == 0.0:
                 continue
-            z = 0.0
-            for x in range(count):
-                g[x] = exp(g[x] - top)
-                z += g[x]
             kept = 0.0
             for x in range(count):
                 g[x] = g[x] / z if g[x] > TINY * z else 0.0
@@ -92,7 +94,7 @@ def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g)
 @kernel
 def evidence(layout, states, tables, examples, fac_examples, q, value, T, b_tables):
     """Add the mean score and the entropy to the values of examples; b_tables gets products of q."""
-    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    var_offsets, fac_offsets, fac_ptr = layout[0], layout[1], layout[2]
     for i in range(len(var_offsets) - 1):
         part = 0.0
         for s in range(var_offsets[i], var_offsets[i + 1]):
@@ -102,17 +104,7 @@ def evidence(layout, states, tables, examples, fac_examples, q, value, T, b_tabl
     for f in range(len(fac_ptr) - 1):
         off = fac_offsets[f]
         size = fac_offsets[f + 1] - off
-        for x in range(size):
-            T[x] = 1.0
-        for o in range(fac_ptr[f], fac_ptr[f + 1]):
-            b = var_offsets[edge_var[o]]
-            at = 0
-            while at < size:
-                for y in range(var_offsets[edge_var[o] + 1] - b):
-                    w = q[b + y]
-                    for _ in range(strides[o]):
-                        T[at] *= w
-                        at += 1
+        _product(layout, q, f, -1, T)
         part = 0.0
         for x in range(size):
             b_tables[off + x] = T[x]
