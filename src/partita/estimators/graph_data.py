@@ -49,7 +49,7 @@ class GraphData:
     def graph(self, counts: Mapping[Hashable, int], kinds: Sequence[Kind], n_jobs: int | None) -> FactorGraph:
         """The factor graph, an example for each graph, with factors in the order of `kinds`."""
         sizes = np.array([counts[t] for t in self.node_types], dtype=np.int64)
-        scopes = [tuple(scope) for kind in kinds if kind in self.factors for scope in self.factors[kind][0].tolist()]
+        scopes = [self.factors[kind][0] for kind in kinds if kind in self.factors]
         examples = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         return FactorGraph(sizes[self.codes], scopes, examples=examples, n_jobs=n_jobs)
 
@@ -206,40 +206,60 @@ def read_labels(
     """
     if y is None or isinstance(y, str) or len(y) != len(data):
         raise ValueError(f"y must be a list of labels for each of {len(data)} graphs")
-    flat: list[Any] = []
-    for i, labels in enumerate(y):
-        here = data.codes[data.offsets[i] : data.offsets[i + 1]]
-        if isinstance(labels, Mapping):
-            present = list(dict.fromkeys(here.tolist()))
-            named = {kind for kind, part in labels.items() if len(part)}
-            if not data.typed or named != {data.node_types[code] for code in present}:
-                raise ValueError(f"y: graph {i} must have labels for its types of nodes, got {list(labels)}")
-            labels = [label for code in present for label in _listed(labels[data.node_types[code]])]
-        labels = _listed(labels)
-        if len(labels) != len(here):
-            raise ValueError(f"y: graph {i} has {len(here)} nodes and {len(labels)} labels")
-        flat += labels
-    codes = np.full(len(flat), -1, np.int64)
+    parts = [_labels(labels, i, data) for i, labels in enumerate(y)]
+    codes = np.full(len(data.codes), -1, np.int64)
     found: dict[Hashable, Any] = {}
+    flat = (
+        np.concatenate(parts) if len({part.dtype.kind for part in parts}) == 1 else np.concatenate([*map(_objects, parts)])
+    )
     for code, kind in enumerate(data.node_types):
         places = np.flatnonzero(data.codes == code)
-        known = [(p, flat[p]) for p in places.tolist() if flat[p] is not None and not _minus_one(flat[p])]
+        values = flat[places]
+        known = _known(values)
+        places, values = places[known], values[known]
+        if values.dtype.kind == "O":
+            values = np.array(values.tolist())
         given = None if classes is None else classes.get(kind)
-        if given is None and not known:
+        if given is None and not len(places):
             raise ValueError(f"y has no known label for nodes of type {kind!r}; give `classes`")
-        values = np.array([label for _, label in known])
         names = np.unique(values) if given is None else np.unique(np.asarray(given))
         mixed = len(values) and (values.dtype.kind in "US") != (names.dtype.kind in "US")
         if values.ndim != 1 or values.dtype.kind == "O" or mixed:
             raise ValueError(f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}")
-        number = {label: k for k, label in enumerate(names.tolist())}
-        where = np.array([number.get(label, len(names)) for label in values.tolist()], dtype=np.int64)
-        if (where == len(names)).any() and not unseen:
-            label = values[where == len(names)].tolist()[0]
-            raise ValueError(f"y has the label {label!r} for a node of type {kind!r}; known are {names.tolist()}")
-        codes[[p for p, _ in known]] = where
+        where = np.minimum(np.searchsorted(names, values), max(len(names) - 1, 0))
+        unknown = names[where] != values if len(values) else np.zeros(0, bool)
+        if unknown.any() and not unseen:
+            raise ValueError(
+                f"y has the label {values[unknown].tolist()[0]!r} for a node of type {kind!r}; known are {names.tolist()}"
+            )
+        codes[places] = np.where(unknown, len(names), where)
         found[kind] = names
     return codes, found
+
+
+def _labels(labels: Any, i: int, data: GraphData) -> Any:
+    """The labels of one graph in the order of its nodes."""
+    here = data.codes[data.offsets[i] : data.offsets[i + 1]]
+    if isinstance(labels, Mapping):
+        present = list(dict.fromkeys(here.tolist()))
+        named = {kind for kind, part in labels.items() if len(part)}
+        if not data.typed or named != {data.node_types[code] for code in present}:
+            raise ValueError(f"y: graph {i} must have labels for its types of nodes, got {list(labels)}")
+        labels = [label for code in present for label in _listed(labels[data.node_types[code]])]
+    if len(labels) != len(here):
+        raise ValueError(f"y: graph {i} has {len(here)} nodes and {len(labels)} labels")
+    return labels if isinstance(labels, np.ndarray) and labels.ndim == 1 else _objects(labels)
+
+
+def _objects(labels: Any) -> Any:
+    return np.fromiter(_listed(labels), dtype=object, count=len(labels))
+
+
+def _known(labels: Any) -> Any:
+    """Which labels are neither None nor -1."""
+    if labels.dtype.kind != "O":
+        return labels != -1 if labels.dtype.kind in "if" else np.ones(len(labels), bool)
+    return np.array([label is not None and not _minus_one(label) for label in labels.tolist()], dtype=bool)
 
 
 def _listed(labels: Any) -> list[Any]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.parallel import Workers
+from ..core.parallel import OPERATIONS_PER_CHUNK, Workers
 from ..core.results import FloatArray, IntArray, Result, Status
 from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count, check_real
 from ..kernels import belief_propagation as kernels
 from ..kernels import binary_messages as binary
 from ..structures.factor_graph import FactorGraph
-from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_probabilities
+from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
 from .layout import Layout, layout
 from .mean_field import ascend, configuration
 
@@ -64,7 +65,7 @@ def bethe(
     """
     inner = layout(graph, merge=rho is None)
     if rho is None:
-        numbers = np.ones(len(inner.scopes))
+        numbers = np.ones(inner.n_tables)
     else:
         numbers = factor_numbers(graph, inner, rho)
         if not (numbers == 1.0).all() and not _concave(inner, numbers):
@@ -94,6 +95,7 @@ def tree_reweighted(
     tree_steps: int = 0,
     joint: bool = False,
     lower: bool = True,
+    certify: bool = False,
 ) -> Result:
     """Tree-reweighted belief propagation: a concave problem whose value is above log Z, with a certificate.
 
@@ -111,6 +113,8 @@ def tree_reweighted(
         Promedus networks; not the Pedigrees).
     lower : bool
         Whether to look for a lower bound too, by mean field that begins at the beliefs and at what max-product decodes.
+    certify : bool
+        Whether `Result.gap` is to be how far the answer is from the largest reweighted free energy, not from log Z.
     others
         As of `bethe`.
 
@@ -130,14 +134,15 @@ def tree_reweighted(
     inner = layout(graph, merge=True)
     if joint and not inner.pairwise:
         options: dict[str, Any] = {"damping": damping, "max_iter": max_iter, "tol": tol, "schedule": schedule}
-        options |= {"messages": messages, "n_trees": n_trees, "random_state": random_state, "tree_steps": tree_steps}
+        options |= {
+            "certify": certify,
+            "messages": messages,
+            "n_trees": n_trees,
+            "random_state": random_state,
+            "tree_steps": tree_steps,
+        }
         return _joint(graph, inner, potentials, lower, options)
-    key = f"trees {n_trees} {random_state}"
-    rho = inner.cache.get(key)
-    if rho is None:
-        rho = tree_probabilities(inner, check_count("n_trees", n_trees, minimum=1), random_state)
-        if isinstance(random_state, int):  # other seeds mean new trees at every call
-            inner.cache[key] = rho
+    rho = tree_numbers(inner, n_trees, random_state)
     run = _Run(graph, inner, potentials, rho, damping, max_iter, tol, schedule, messages)
     value, slack, marginals, states, tables = run.conclude()
     used, beliefs = run, tables
@@ -148,10 +153,12 @@ def tree_reweighted(
         new = used.conclude()
         beliefs = new[4]
         if (new[0] + new[1]).sum() < (value + slack).sum():
-            run, (value, slack, marginals, states, _) = used, new
+            run, (value, slack, marginals, states, tables) = used, new
     result = Result(
         value, marginals, run.status, False, upper=value + slack, n_iter=run.n_iter, engine="trw", messages=run.messages
     )
+    if certify:
+        result = replace(result, certificate=value + slack - run.attained(states, tables))
     if inner.acyclic and run.status.ok:
         return replace(result, exact=True, lower=value, upper=value)
     if lower:
@@ -161,7 +168,7 @@ def tree_reweighted(
 
 def _lower(graph: FactorGraph, inner: Layout, potentials: FloatArray, states: FloatArray) -> FloatArray:
     """The better bound of mean field, of each example, from beliefs about states and from what max-product decodes."""
-    run = _Run(graph, inner, potentials, np.ones(len(inner.scopes)), None, 100, 1e-4, "sequential", None, best=True)
+    run = _Run(graph, inner, potentials, np.ones(inner.n_tables), None, 100, 1e-4, "sequential", None, best=True)
     best = np.zeros_like(states)
     np.put_along_axis(best, inner.var_offsets[:-1] + run.decode(), 1.0, axis=1)
     first, second = (
@@ -249,7 +256,7 @@ def max_product(
     single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
     flat = graph.potentials(potentials)
     inner = layout(graph, merge=True)
-    ones, start = np.ones(len(inner.scopes)), None
+    ones, start = np.ones(inner.n_tables), None
     y, best = np.zeros((len(flat), graph.n_variables), np.int64), np.full((len(flat), graph.n_examples), -np.inf)
     for first in range(0, max(1, check_count("max_iter", max_iter)), DECODED):
         used = damping if damping is not None else 0.0 if 2 * first < max_iter else 0.5
@@ -329,7 +336,7 @@ class _Run:
             for row in range(first, last):
                 done[row], settled[row] = self._pass_fast(row) if self.fast else self._pass(row)
 
-        if len(inner.scopes) == 0:
+        if inner.n_tables == 0:
             settled[:] = True
         else:
             graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.n_messages * rows) if rows > 1 else [(0, 1)])
@@ -338,7 +345,7 @@ class _Run:
         self.n_iter = int(done.max(initial=0))
         self.status = Status.CONVERGED if settled.all() else Status.UNSETTLED
 
-    def _set_totals(self, row: int) -> None:
+    def _set_totals(self, row: int, lo: int = 0, hi: int | None = None) -> None:
         kernels.set_totals(
             self.inner.arrays,
             self.inner.incident,
@@ -346,10 +353,33 @@ class _Run:
             self.rho,
             self.states[row],
             self.messages[row],
-            0,
-            self.inner.n_variables,
+            lo,
+            self.inner.n_variables if hi is None else hi,
             self.totals[row],
         )
+
+    def _one_after_another(
+        self, prepare: Callable[[int, int], None], sweep: Callable[[IntArray, bool, float], float]
+    ) -> tuple[int, bool]:
+        """Sweeps back and forth, each chunk of examples until it settles: how many at most, and whether all have."""
+
+        def work(lo: int, hi: int, first: int, last: int) -> tuple[int, bool]:
+            brake = _Brake(self.damping)
+            for count in range(self.max_iter):
+                prepare(first, last)
+                change = sweep(self.inner.order[lo:hi], count % 2 == 0, brake.damping)
+                if change <= self.tol:
+                    return count + 1, True
+                brake.see(change)
+            return self.max_iter, False
+
+        done = self._run_chunks(work)
+        return max(count for count, _ in done), all(settled for _, settled in done)
+
+    def _run_chunks(self, work: Callable[..., Any]) -> list[Any]:
+        """On threads, unless those are busy with rows."""
+        chunks = self.inner.chunks
+        return self.graph.workers.run(work, chunks) if len(self.tables) == 1 else [work(*chunk) for chunk in chunks]
 
     def _scratch(self) -> tuple[FloatArray, ...]:
         inner = self.inner
@@ -359,21 +389,26 @@ class _Run:
         inner, scratch = self.inner, self._scratch()
         totals, tables, m = self.totals[row], self.tables[row], self.messages[row]
         shared = (inner.arrays, tables, self.rho)
+        if self.schedule == "sequential":
+
+            def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
+                return float(
+                    kernels.sweep_sequential(*shared, order, backward, damping, self.best, totals, m, *self._scratch())
+                )
+
+            return self._one_after_another(lambda lo, hi: self._set_totals(row, lo, hi), sweep_part)
         if self.schedule == "residual":
-            count = len(inner.scopes)
+            count = inner.n_tables
             key, heap, place = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
             self._set_totals(row)
             kernels.residual_start(*shared, self.best, totals, m, key, heap, place, *scratch)
-        ranges = Workers.ranges(len(inner.scopes), 40.0 * inner.size)
+        ranges = Workers.ranges(inner.n_tables, 40.0 * inner.size)
         out = np.empty_like(m)
         brake = _Brake(self.damping)
         for sweep in range(self.max_iter):
             damping = brake.damping
             self._set_totals(row)
-            if self.schedule == "sequential":
-                backward = sweep % 2 == 0
-                change = kernels.sweep_sequential(*shared, inner.order, backward, damping, self.best, totals, m, *scratch)
-            elif self.schedule == "parallel":
+            if self.schedule == "parallel":
 
                 def part(lo: int, hi: int) -> float:
                     return float(
@@ -390,7 +425,7 @@ class _Run:
                         )
                     )
 
-                change = max(self.graph.workers.run(part, ranges) if len(self.tables) == 1 else [part(0, len(inner.scopes))])
+                change = max(self.graph.workers.run(part, ranges) if len(self.tables) == 1 else [part(0, inner.n_tables)])
                 m[:] = out
             else:
                 change = kernels.sweep_residual(
@@ -425,37 +460,53 @@ class _Run:
         full = self.messages[row].reshape(-1, 2)
         m = np.ascontiguousarray(full[:, 1] - full[:, 0])
         odds, out = np.empty(inner.n_variables), np.empty_like(m)
-        alone = len(self.tables) == 1
-        ranges = Workers.ranges(len(rho), 100.0 * len(rho)) if alone else [(0, len(rho))]
-        nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
-        workers = self.graph.workers
-        settled, sweep = False, 0
-        brake = _Brake(self.damping)
-        while sweep < self.max_iter and not settled:
-            damping = brake.damping
 
-            def sums(lo: int, hi: int) -> None:
-                binary.set_odds(inner.incident, inner.edge_factor, rho, scores, m, lo, hi, odds)  # noqa: B023
+        def sums(lo: int, hi: int) -> None:
+            binary.set_odds(inner.incident, inner.edge_factor, rho, scores, m, lo, hi, odds)
 
-            def part(lo: int, hi: int) -> float:
-                return float(binary.sweep_parallel(pairs, b, c, d, damping, odds, m, lo, hi, out))  # noqa: B023
+        if self.schedule == "sequential":
 
-            workers.run(sums, nodes)
-            if self.schedule == "sequential":
-                change = binary.sweep_sequential(pairs, b, c, d, rho, inner.order, sweep % 2 == 0, damping, odds, m)
-            else:
-                change = max(workers.run(part, ranges))
-                m, out = out, m
-            sweep += 1
-            settled = change <= self.tol
-            brake.see(change)
+            def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
+                return float(binary.sweep_sequential(pairs, b, c, d, rho, order, backward, damping, odds, m))
+
+            sweep, settled = self._one_after_another(sums, sweep_part)
+        else:
+            m, sweep, settled = self._at_once(pairs, b, c, d, sums, odds, m, out)
         full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
         return sweep, settled
+
+    def _at_once(
+        self,
+        pairs: IntArray,
+        b: FloatArray,
+        c: FloatArray,
+        d: FloatArray,
+        sums: Callable[[int, int], None],
+        odds: FloatArray,
+        m: FloatArray,
+        out: FloatArray,
+    ) -> tuple[FloatArray, int, bool]:
+        alone, workers, inner = len(self.tables) == 1, self.graph.workers, self.inner
+        ranges = Workers.ranges(len(d), 100.0 * len(d)) if alone else [(0, len(d))]
+        nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
+        brake = _Brake(self.damping)
+        for sweep in range(self.max_iter):
+
+            def part(lo: int, hi: int) -> float:
+                return float(binary.sweep_parallel(pairs, b, c, d, brake.damping, odds, m, lo, hi, out))
+
+            workers.run(sums, nodes)
+            change = max(workers.run(part, ranges))
+            m[:] = out
+            if change <= self.tol:
+                return m, sweep + 1, True
+            brake.see(change)
+        return m, self.max_iter, False
 
     def information(self, tables: FloatArray) -> FloatArray:
         """For each row and table: entropies of its members less its own, from beliefs about tables."""
         inner = self.inner
-        out = np.empty((len(tables), len(inner.scopes)))
+        out = np.empty((len(tables), inner.n_tables))
         for row in range(len(tables)):
             kernels.information(inner.arrays, tables[row], out[row], np.empty(inner.widest))
         return out
@@ -466,26 +517,60 @@ class _Run:
         value, slack = self.constant.copy(), np.zeros_like(self.constant)
         states, tables = np.empty_like(self.states), np.empty_like(self.tables)
 
-        def work(first: int, last: int) -> None:
-            scratch = self._scratch()
-            for row in range(first, last):
-                kernels.conclude(
-                    inner.arrays,
-                    self.tables[row],
-                    self.rho,
-                    inner.examples,
-                    inner.fac_examples,
-                    self.totals[row],
-                    self.messages[row],
-                    value[row],
-                    slack[row],
-                    states[row],
-                    tables[row],
-                    *scratch,
-                )
+        def work(lo: int, hi: int, first: int, last: int, row: int = 0) -> None:
+            kernels.conclude(
+                inner.arrays,
+                inner.order[lo:hi],
+                first,
+                last,
+                self.tables[row],
+                self.rho,
+                inner.examples,
+                inner.fac_examples,
+                self.totals[row],
+                self.messages[row],
+                value[row],
+                slack[row],
+                states[row],
+                tables[row],
+                *self._scratch(),
+            )
 
-        self.graph.workers.run(work, Workers.ranges(len(value), 40.0 * inner.size * len(value)))
+        self._run_all(work)
         return value.ravel(), slack.ravel(), inner.marginals(states, tables), states, tables
+
+    def _run_all(self, work: Callable[..., None]) -> None:
+        """All chunks of all rows."""
+        tasks = [(*chunk, row) for row in range(len(self.tables)) for chunk in self.inner.chunks]
+        if self.inner.size * len(tasks) / len(self.inner.chunks) < OPERATIONS_PER_CHUNK / 40:
+            for task in tasks:
+                work(*task)
+        else:
+            self.graph.workers.run(work, tasks)
+
+    def attained(self, states: FloatArray, tables: FloatArray) -> FloatArray:
+        """What the reweighted free energy is at marginals that agree with each other, close to the given beliefs."""
+        inner, value = self.inner, self.constant.copy()
+
+        def work(lo: int, hi: int, first: int, last: int, row: int = 0) -> None:
+            kernels.attained(
+                inner.arrays,
+                inner.order[lo:hi],
+                first,
+                last,
+                self.states[row],
+                self.tables[row],
+                self.rho,
+                inner.examples,
+                inner.fac_examples,
+                states[row],
+                tables[row],
+                value[row],
+                *self._scratch(),
+            )
+
+        self._run_all(work)
+        return value.ravel()
 
     def decode(self) -> IntArray:
         inner = self.inner
@@ -505,7 +590,7 @@ class _Run:
         for row in range(len(y)):
             n = out.shape[1]
             out[row] += np.bincount(inner.examples, self.states[row][inner.var_offsets[:-1] + y[row]], n)
-            if len(inner.scopes):
+            if inner.n_tables:
                 place = fac_offsets[:-1] + np.add.reduceat(strides * y[row][edge_var], fac_ptr[:-1])
                 out[row] += np.bincount(inner.fac_examples, self.tables[row][place], n)
         return out

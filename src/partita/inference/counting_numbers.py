@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..core.random import generator
 from ..core.results import FloatArray
+from ..core.validation import check_count
 from ..kernels import spanning_trees
 from ..structures.factor_graph import FactorGraph
 from .layout import Layout, layout
@@ -19,17 +20,30 @@ from .layout import Layout, layout
 #: Variables of a component up to which probabilities of edges are computed, not counted.
 LARGEST_DENSE = 2500
 N_TREES = 128
+#: The same of pairs: taken in turns, so many give shares within a few hundredths of each other.
+LARGE_TREES = 16
+
+
+def tree_numbers(inner: Layout, n_trees: int = N_TREES, random_state: Any = 0) -> FloatArray:
+    """`tree_probabilities`, counted once for each graph and seed."""
+    key = f"trees {n_trees} {random_state}"
+    rho = inner.cache.get(key)
+    if rho is None:
+        rho = tree_probabilities(inner, check_count("n_trees", n_trees, minimum=1), random_state)
+        if isinstance(random_state, int):  # other seeds mean new trees at every call
+            inner.cache[key] = rho
+    return np.asarray(rho)
 
 
 def tree_probabilities(inner: Layout, n_trees: int = N_TREES, random_state: Any = 0) -> FloatArray:
     """For each table the share of acyclic sets of tables that it is in: an average of trees, which makes bounds valid.
 
     On pairs the sets are the spanning trees, all equally likely, and the share of an edge is its effective resistance
-    (matrix-tree theorem); components of more than `LARGEST_DENSE` variables count `n_trees` random spanning trees instead
-    (Wilson's algorithm), which is an average of trees all the same. Tables of more than two variables
-    take part in random maximal sets in which no two paths join the same variables. Every table is in some set.
+    (matrix-tree theorem). With components of more than `LARGEST_DENSE` variables, or tables of more than two, they are
+    random maximal sets in which no two paths join the same variables, `n_trees` of them (`LARGE_TREES` of pairs), each with
+    those tables first that were taken least often. Every table is in some set.
     """
-    n_tables = len(inner.scopes)
+    n_tables = inner.n_tables
     if n_tables == 0 or inner.acyclic:
         return np.ones(n_tables)
     rng = generator(random_state)
@@ -40,10 +54,7 @@ def tree_probabilities(inner: Layout, n_trees: int = N_TREES, random_state: Any 
     links = sp.csr_matrix((np.ones(n_tables), (ends[:, 0], ends[:, 1])), shape=(inner.n_variables,) * 2)
     n_parts, part = connected_components(links, directed=False)
     if np.bincount(part).max() > LARGEST_DENSE:
-        counts = np.zeros(n_tables, np.int64)
-        for seed in rng.integers(0, 2**63, n_trees):
-            spanning_trees.wilson(*inner.incident, edge_var, seed, counts)
-        return _cover(inner, counts, n_trees, rng)
+        return _acyclic_sets(inner, min(n_trees, LARGE_TREES), rng)
     rho = np.ones(n_tables)
     number = np.empty(inner.n_variables, np.int64)
     by_part = np.argsort(part, kind="stable")
@@ -69,11 +80,12 @@ def tree_probabilities(inner: Layout, n_trees: int = N_TREES, random_state: Any 
 
 
 def _acyclic_sets(inner: Layout, n_sets: int, rng: np.random.Generator) -> FloatArray:
-    counts = np.zeros(len(inner.scopes), np.int64)
+    counts = np.zeros(inner.n_tables, np.int64)
     parent = np.empty(inner.n_variables, np.int64)
     for _ in range(n_sets):
         # those taken least often so far go first: small shares make loose bounds and slow messages
-        order = np.lexsort((rng.random(len(counts)), counts))
+        order = rng.permutation(len(counts))
+        order = order[np.argsort(counts[order].astype(np.int16), kind="stable")]
         spanning_trees.acyclic_set(inner.arrays[2], inner.arrays[3], order, parent, counts)
     return _cover(inner, counts, n_sets, rng)
 

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from ..core.errors import TooLargeError
 from ..core.results import FloatArray, Result, Status
 from ..structures import FactorGraph
-from .counting_numbers import factor_numbers, tree_probabilities
+from .counting_numbers import factor_numbers, tree_numbers
 from .frank_wolfe import maximize
 from .layout import layout
 from .map import JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, Oracle
+from .map.max_flow import takes_flow
 
 
 class GraphEnergy:
@@ -33,19 +34,14 @@ class GraphEnergy:
     def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
         self.graph, self.potentials, self.oracle = graph, potentials, oracle
         self.delta = 0.0  # the largest error of an answer so far
-        count = np.zeros(graph.n_factors)
+        count = np.where(np.diff(graph.scope_offsets) > 1, rho, 0.0)
         own = np.full(graph.n_variables, -1)
-        for k, scope in enumerate(graph.factors):
-            if len(scope) == 1 and own[scope[0]] < 0:
-                own[scope[0]] = k
-                count[k] = 1.0
+        owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
+        single = np.flatnonzero(np.diff(graph.scope_offsets) == 1)[::-1]  # of several, the first one is a variable's own
+        own[graph.members[graph.scope_offsets[single]]] = single
         if (own < 0).any():
             raise ValueError(f"variable {int(np.argmin(own))} needs a factor of its own, which may be zero")
-        for k, scope in enumerate(graph.factors):
-            if len(scope) > 1:
-                count[k] = rho[k]
-                for v in scope:
-                    count[own[v]] -= rho[k]
+        count[own] = 1.0 - np.bincount(graph.members, count[owner], minlength=graph.n_variables)
         self._count = np.repeat(count, np.diff(graph.offsets))
         self._sizes = np.repeat(np.diff(graph.offsets), np.diff(graph.offsets))
 
@@ -67,7 +63,7 @@ class GraphEnergy:
 
 def find_oracle(graph: FactorGraph) -> Oracle:
     """A maximum flow for pairs of variables with two states, else a junction tree if it fits, else a linear program."""
-    if (graph.cardinalities == 2).all() and all(len(scope) in (1, 2) for scope in graph.factors):
+    if takes_flow(graph):
         return MaxFlowOracle(graph)
     try:
         graph.tree()
@@ -103,7 +99,7 @@ def graph_frank_wolfe(
         raise ValueError("Frank-Wolfe takes finite potentials")
     inner = layout(graph, merge=False)
     numbers = np.ones(graph.n_factors)
-    numbers[inner.host_factors] = tree_probabilities(inner) if rho is None else factor_numbers(graph, inner, rho)
+    numbers[inner.host_factors] = tree_numbers(inner) if rho is None else factor_numbers(graph, inner, rho)
     solver: Any = find_oracle(graph) if oracle is None else oracle
     energies = [GraphEnergy(graph, row, numbers, solver) for row in potentials]
     found = [maximize(energy, variant, tol, max_iter) for energy in energies]

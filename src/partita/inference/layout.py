@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,12 @@ import scipy.sparse as sp
 
 from ..core.results import FloatArray, IntArray
 from ..kernels import feasible
+from ..kernels import spanning_trees as walks
 from ..structures.factor_graph import FactorGraph
+from ..structures.scopes import Scopes
+
+#: Tables that are worked on together, at least.
+CHUNK = 4096
 
 _layouts: weakref.WeakKeyDictionary[FactorGraph, dict[bool, Layout]] = weakref.WeakKeyDictionary()
 
@@ -31,8 +37,7 @@ class Layout:
         table begin, then of each member its variable, where its messages begin, and its stride in the table.
     incident : tuple of int64 arrays
         Of each variable the members (places in the scopes of tables) that it is: offsets and numbers.
-    scopes : list of tuples of int
-        The variables of each table.
+    n_tables : int
     order, var_order : int64 arrays
         Tables in the order of sweeps; variables from roots outwards.
     acyclic : bool
@@ -41,83 +46,92 @@ class Layout:
 
     def __init__(self, graph: FactorGraph, merge: bool) -> None:
         cards = graph.cardinalities
-        counts = cards.tolist()
         self.n_variables = graph.n_variables
         self.var_offsets: IntArray = np.concatenate(([0], np.cumsum(cards)))
         self.n_states = int(self.var_offsets[-1])
-        reduced = [tuple(v for v in scope if counts[v] > 1) for scope in graph.factors]
-        alone = [k for k, scope in enumerate(reduced) if not scope]
+        kept = cards[graph.members] > 1
+        owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
+        lengths = np.bincount(owner[kept], minlength=graph.n_factors).astype(np.int64)
+        reduced = Scopes(np.concatenate(([0], np.cumsum(lengths))), graph.members[kept])
+        alone = np.flatnonzero(lengths == 0)
         self.constants: IntArray = graph.offsets[alone]
         self.constant_examples: IntArray = graph.factor_examples[alone]
-        hosts, host_of = _hosts(reduced, merge)
-        self.scopes = [reduced[k] for k in hosts]
-        self.host_factors = hosts
-        number = {k: h for h, k in enumerate(hosts)}
-        sizes = np.diff(graph.offsets)[hosts] if hosts else np.zeros(0, np.int64)
-        fac_offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        hosts, host_of = _hosts(reduced, self.n_variables) if merge else (np.flatnonzero(lengths > 1), None)
+        self.host_factors: IntArray = hosts
+        self.n_tables = len(hosts)
+        sizes = np.diff(graph.offsets)[hosts]
+        fac_offsets = np.concatenate(([0], np.cumsum(sizes)))
         self.size = int(fac_offsets[-1])
-        fac_ptr = np.concatenate(([0], np.cumsum([len(s) for s in self.scopes], dtype=np.int64)))
-        edge_var = np.array(list(itertools.chain.from_iterable(self.scopes)), dtype=np.int64)
+        fac_ptr = np.concatenate(([0], np.cumsum(lengths[hosts])))
+        edge_var = reduced.members[_ranges(reduced.offsets[hosts], lengths[hosts])]
         edge_card = cards[edge_var]
-        edge_offsets = np.concatenate(([0], np.cumsum(edge_card, dtype=np.int64)))
-        steps, widths = [1] * len(edge_var), edge_card.tolist()
-        for lo, hi in itertools.pairwise(fac_ptr.tolist()):
-            for e in range(hi - 2, lo - 1, -1):
-                steps[e] = steps[e + 1] * widths[e + 1]
-        strides = np.array(steps, dtype=np.int64)
+        edge_offsets = np.concatenate(([0], np.cumsum(edge_card)))
+        strides = np.ones_like(edge_card)
+        for arity in np.unique(lengths[hosts]).tolist():
+            last = fac_ptr[1:][lengths[hosts] == arity] - 1
+            for back in range(1, arity):
+                strides[last - back] = strides[last - back + 1] * edge_card[last - back + 1]
         self.n_messages = int(edge_offsets[-1])
         self.arrays = (self.var_offsets, fac_offsets, fac_ptr, edge_var, edge_offsets, strides)
         order = np.argsort(edge_var, kind="stable")
         starts = np.searchsorted(edge_var[order], np.arange(self.n_variables + 1)).astype(np.int64)
         self.incident = (starts, order.astype(np.int64))
-        self.edge_factor: IntArray = np.repeat(np.arange(len(hosts)), np.diff(fac_ptr))
+        self.edge_factor: IntArray = np.repeat(np.arange(self.n_tables), np.diff(fac_ptr))
         self.examples = graph.examples
         self.fac_examples = graph.examples[edge_var[fac_ptr[:-1]]] if len(hosts) else np.zeros(0, np.int64)
         self.largest = int(sizes.max(initial=1))
         self.widest = int(np.add.reduceat(edge_card, fac_ptr[:-1]).max()) if len(hosts) else 1
-        self.pairwise = all(len(s) == 2 for s in self.scopes)
+        self.pairwise = bool((lengths[hosts] == 2).all())
         self.binary = self.pairwise and bool(np.all(edge_card == 2))
-        self.gather = self._gather(graph, reduced, host_of, number)
+        self.gather = self._gather(graph, reduced, host_of)
         self.scatter = self.gather.T.tocsr()
-        variables, tables, self.acyclic = _order(self.n_variables, self.scopes)
+        self.var_order, self.order = np.empty(self.n_variables, np.int64), np.empty(self.n_tables, np.int64)
+        self.acyclic = bool(walks.outwards(*self.incident, self.edge_factor, fac_ptr, edge_var, self.var_order, self.order))
         if not self.acyclic:  # one that keeps neighbours together in memory, as a raster of a grid does
-            tables = sorted(range(len(hosts)), key=lambda f: (max(self.scopes[f]), min(self.scopes[f])))
-        self.order: IntArray = np.array(tables, dtype=np.int64)
-        self.var_order: IntArray = np.array(variables, dtype=np.int64)
+            extremes = [part.reduceat(edge_var, fac_ptr[:-1]) for part in (np.minimum, np.maximum)]
+            self.order = np.lexsort(extremes)
+        starts = np.searchsorted(self.examples, np.arange(graph.n_examples + 1))
+        ends = np.searchsorted(self.fac_examples[self.order], np.arange(graph.n_examples + 1))
+        #: Examples (or several small ones) that can be worked on apart: their places in `order`, and their variables.
+        self.chunks: list[tuple[int, int, int, int]] = []
+        first = 0
+        for e in range(1, graph.n_examples + 1):
+            if ends[e] - ends[first] >= CHUNK or e == graph.n_examples:
+                self.chunks.append((int(ends[first]), int(ends[e]), int(starts[first]), int(starts[e])))
+                first = e
         #: What engines compile once for a graph.
         self.cache: dict[str, Any] = {}
 
-    def _gather(
-        self, graph: FactorGraph, reduced: list[tuple[int, ...]], host_of: list[int], number: dict[int, int]
-    ) -> sp.csr_matrix:
-        straight: list[tuple[int, int, int]] = []  # first row, first column and length of what is copied as it is
-        rows: list[IntArray] = []
-        columns: list[IntArray] = []
-        offsets, fac_offsets, var_offsets = graph.offsets.tolist(), self.arrays[1].tolist(), self.var_offsets.tolist()
-        for k, scope in enumerate(reduced):
-            lo, hi = offsets[k], offsets[k + 1]
-            if not scope:
-                continue
-            if len(scope) == 1:
-                straight.append((var_offsets[scope[0]], lo, hi - lo))
-                continue
-            host = number[host_of[k]]
-            first = self.n_states + fac_offsets[host]
-            inner = self.scopes[host]
-            if inner == scope:
-                straight.append((first, lo, hi - lo))
-                continue
-            source = np.arange(lo, hi).reshape([int(graph.cardinalities[v]) for v in scope])
-            source = source.transpose(sorted(range(len(scope)), key=lambda a: inner.index(scope[a])))
-            shape = [int(graph.cardinalities[v]) if v in scope else 1 for v in inner]
-            full = tuple(int(graph.cardinalities[v]) for v in inner)
-            rows.append(first + np.arange(fac_offsets[host + 1] - fac_offsets[host]))
-            columns.append(np.broadcast_to(source.reshape(shape), full).ravel())
-        copied = np.array(straight, dtype=np.int64).reshape(-1, 3)
-        ends = np.cumsum(copied[:, 2])
-        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - copied[:, 2], copied[:, 2])
-        row = np.concatenate([np.repeat(copied[:, 0], copied[:, 2]) + within, *rows])
-        column = np.concatenate([np.repeat(copied[:, 1], copied[:, 2]) + within, *columns])
+    @cached_property
+    def scopes(self) -> list[tuple[int, ...]]:
+        """The variables of each table."""
+        members = self.arrays[3].tolist()
+        return [tuple(members[lo:hi]) for lo, hi in itertools.pairwise(self.arrays[2].tolist())]
+
+    def _gather(self, graph: FactorGraph, reduced: Scopes, host_of: IntArray | None) -> sp.csr_matrix:
+        offsets, sizes, lengths = graph.offsets, np.diff(graph.offsets), np.diff(reduced.offsets)
+        number = np.zeros(graph.n_factors, np.int64)
+        number[self.host_factors] = np.arange(self.n_tables)
+        tables = self.n_states + self.arrays[1]  # the first row of each
+        single = np.flatnonzero(lengths == 1)
+        straight = [(self.var_offsets[reduced.members[reduced.offsets[single]]], offsets[single], sizes[single])]
+        hosts = self.host_factors
+        straight.append((tables[:-1], offsets[hosts], sizes[hosts]))
+        rows, columns = [], []
+        for first, source, count in straight:  # copied as they are
+            rows.append(_ranges(first, count))
+            columns.append(_ranges(source, count))
+        if host_of is not None:
+            for k in np.flatnonzero((lengths > 1) & (host_of != np.arange(graph.n_factors))).tolist():
+                host = int(number[host_of[k]])
+                scope, inner = reduced.members[reduced.offsets[k] : reduced.offsets[k + 1]].tolist(), self.scopes[host]
+                part = np.arange(offsets[k], offsets[k + 1]).reshape(graph.cardinalities[scope])
+                part = part.transpose(sorted(range(len(scope)), key=lambda a: inner.index(scope[a])))
+                shape = [int(graph.cardinalities[v]) if v in scope else 1 for v in inner]
+                full = tuple(graph.cardinalities[list(inner)])
+                rows.append(np.arange(tables[host], tables[host + 1]))
+                columns.append(np.broadcast_to(part.reshape(shape), full).ravel())
+        row, column = np.concatenate(rows), np.concatenate(columns)
         return sp.csr_matrix((np.ones(len(row)), (row, column)), shape=(self.n_states + self.size, graph.size))
 
     def scores(self, potentials: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -160,56 +174,46 @@ def layout(graph: FactorGraph, merge: bool = True) -> Layout:
     return found[merge]
 
 
-def _hosts(scopes: list[tuple[int, ...]], merge: bool) -> tuple[list[int], list[int]]:
+def _ranges(first: IntArray, count: IntArray) -> IntArray:
+    """Numbers from each `first` on, as many as `count` says."""
+    ends = np.cumsum(count)
+    return np.repeat(first - ends + count, count) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def _hosts(scopes: Scopes, n: int) -> tuple[IntArray, IntArray]:
     """Factors that keep a table, in order, and for every factor (of at least two variables) the one it is added to."""
-    host_of = list(range(len(scopes)))
-    if merge:
-        by_variable: dict[int, list[int]] = {}
-        by_scope: dict[tuple[int, ...], int] = {}
-        mixed = len({len(s) for s in scopes if len(s) > 1}) > 1
-        for k in sorted((k for k, s in enumerate(scopes) if len(s) > 1), key=lambda k: -len(scopes[k])):
-            key = tuple(sorted(scopes[k]))
-            found = by_scope.get(key)
-            if found is None and mixed:
-                rarest = min(scopes[k], key=lambda v: len(by_variable.get(v, ())))
-                found = next((h for h in by_variable.get(rarest, ()) if set(key) <= set(scopes[h])), None)
-            if found is None:
-                by_scope[key] = k
-                for v in scopes[k] if mixed else ():
-                    by_variable.setdefault(v, []).append(k)
-            else:
-                host_of[k] = found
-    return [k for k, s in enumerate(scopes) if len(s) > 1 and host_of[k] == k], host_of
+    lengths = np.diff(scopes.offsets)
+    host_of = np.arange(len(lengths))
+    large = np.flatnonzero(lengths > 1)
+    arities = np.unique(lengths[large])
+    if len(arities) == 1 and float(n) ** float(arities[0]) < 2.0**62:
+        rows = np.sort(scopes.members[scopes.offsets[large][:, None] + np.arange(arities[0])], axis=1)
+        key = rows @ n ** np.arange(arities[0])
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        host_of[large] = large[first[which]]
+    elif len(large):
+        bounds = scopes.offsets.tolist()
+        listed = [(k, scopes.members[bounds[k] : bounds[k + 1]].tolist()) for k in large.tolist()]
+        for k, host in _containing(listed).items():
+            host_of[k] = host
+    return large[host_of[large] == large], host_of
 
 
-def _order(n: int, scopes: list[tuple[int, ...]]) -> tuple[list[int], list[int], bool]:
-    """Variables and tables from roots outwards, and whether no two paths lead to the same variable."""
-    tables: list[list[int]] = [[] for _ in range(n)]
-    for f, scope in enumerate(scopes):
-        for v in scope:
-            tables[v].append(f)
-    seen, used = [False] * n, [False] * len(scopes)
-    variables: list[int] = []
-    order: list[int] = []
-    acyclic = True
-    for root in range(n):
-        if seen[root]:
-            continue
-        seen[root] = True
-        variables.append(root)
-        head = len(variables) - 1
-        while head < len(variables):
-            v = variables[head]
-            head += 1
-            for f in tables[v]:
-                if used[f]:
-                    continue
-                used[f] = True
-                order.append(f)
-                for u in scopes[f]:
-                    if u != v:
-                        acyclic &= not seen[u]
-                        if not seen[u]:
-                            seen[u] = True
-                            variables.append(u)
-    return variables, order, acyclic
+def _containing(scopes: list[tuple[int, list[int]]]) -> dict[int, int]:
+    """For factors of several sizes, the largest one found that has all variables of each."""
+    out: dict[int, int] = {}
+    sets: dict[int, set[int]] = {}
+    by_variable: dict[int, list[int]] = {}
+    by_scope: dict[tuple[int, ...], int] = {}
+    for k, scope in sorted(scopes, key=lambda item: -len(item[1])):
+        key = tuple(sorted(scope))
+        found = by_scope.get(key)
+        if found is None:
+            rarest = min(scope, key=lambda v: len(by_variable.get(v, ())))
+            found = next((h for h in by_variable.get(rarest, ()) if sets[h].issuperset(key)), None)
+        if found is None:
+            by_scope[key], sets[k], found = k, set(key), k
+            for v in scope:
+                by_variable.setdefault(v, []).append(k)
+        out[k] = found
+    return out

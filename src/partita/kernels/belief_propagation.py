@@ -244,31 +244,34 @@ def sweep_residual(
 
 
 @kernel
-def conclude(layout, tables, rho, examples, fac_examples, totals, m, value, slack, b_states, b_tables, T, E, n, new):
-    """Beliefs; adds to `value` the reweighted log Z of the examples and to `slack` how far it may be below log Z.
+def conclude(
+    layout, order, lo, hi, tables, rho, examples, fac_examples, totals, m, value, slack, b_states, b_tables, T, E, n, new
+):
+    """Beliefs about variables lo:hi and about tables in `order`, which have no others; adds to `value` the reweighted log Z
+    of the examples and to `slack` how far it may be below log Z.
 
     With c_i, c_a the logarithms of the sums of beliefs, value = sum_i c_i + sum_a rho_a (c_a - sum_{i in a} c_i), and the
     slack is sum_a rho_a max_i max_{x_i} log(sum of b_a over the others / b_i), which is the change of a message. What
     rounding may do is added to it: messages that diverge cancel in the value, and lose its digits.
     """
     var_offsets, fac_offsets, fac_ptr, edge_var, edge_offsets = layout[0], layout[1], layout[2], layout[3], layout[4]
-    norm = np.empty(len(var_offsets) - 1)
+    norm = np.empty(hi - lo)
     reach, members = np.zeros(len(norm)), np.ones(len(norm))
-    for f in range(len(fac_ptr) - 1):
+    for f in order:
         for e in range(fac_ptr[f], fac_ptr[f + 1]):
             i = edge_var[e]
             high = 0.0
             for x in range(edge_offsets[e], edge_offsets[e] + var_offsets[i + 1] - var_offsets[i]):
                 high = max(high, abs(m[x]))
-            reach[i] += max(1.0, rho[f]) * high
-            members[i] += 1.0
-    for i in range(len(norm)):
+            reach[i - lo] += max(1.0, rho[f]) * high
+            members[i - lo] += 1.0
+    for i in range(lo, hi):
         high = 0.0
         for s in range(var_offsets[i], var_offsets[i + 1]):
             if totals[s] > -np.inf:
                 high = max(high, abs(totals[s]))
-        reach[i] += high
-        slack[examples[i]] += ROUNDING * members[i] * reach[i]
+        reach[i - lo] += high
+        slack[examples[i]] += ROUNDING * members[i - lo] * reach[i - lo]
         top = -np.inf
         for s in range(var_offsets[i], var_offsets[i + 1]):
             top = max(top, totals[s])
@@ -278,9 +281,9 @@ def conclude(layout, tables, rho, examples, fac_examples, totals, m, value, slac
             z += b_states[s]
         for s in range(var_offsets[i], var_offsets[i + 1]):
             b_states[s] /= z
-        norm[i] = top + np.log(z)
-        value[examples[i]] += norm[i]
-    for f in range(len(fac_ptr) - 1):
+        norm[i - lo] = top + np.log(z)
+        value[examples[i]] += norm[i - lo]
+    for f in order:
         c = table_messages(f, layout, tables, rho, totals, m, False, T, E, n, new)
         off = fac_offsets[f]
         z = 0.0
@@ -298,14 +301,73 @@ def conclude(layout, tables, rho, examples, fac_examples, totals, m, value, slac
         p = 0
         for e in range(fac_ptr[f], fac_ptr[f + 1]):
             i = edge_var[e]
-            part -= norm[i]
-            high += reach[i]
+            part -= norm[i - lo]
+            high += reach[i - lo]
             for x in range(var_offsets[i + 1] - var_offsets[i]):
                 if totals[var_offsets[i] + x] > -np.inf:
-                    worst = max(worst, new[p] - m[edge_offsets[e] + x] - c + norm[i])
+                    worst = max(worst, new[p] - m[edge_offsets[e] + x] - c + norm[i - lo])
                 p += 1
         value[fac_examples[f]] += rho[f] * part
         slack[fac_examples[f]] += rho[f] * (worst + ROUNDING * high)
+
+
+@kernel
+def attained(layout, order, lo, hi, states, tables, rho, examples, fac_examples, b_states, b_tables, value, T, E, p, rest):
+    """Adds <scores, tau> + H_rho(tau) to `value`, with the given marginals of variables and tables made to agree with them.
+
+    A table is scaled to the marginals of its members once, then down to them where it is above, and what is missing is added
+    as a product.
+    """
+    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    entropy = np.zeros(hi - lo)
+    for i in range(lo, hi):
+        total = 0.0
+        for s in range(var_offsets[i], var_offsets[i + 1]):
+            if b_states[s] > 0.0:
+                total += states[s] * b_states[s]
+                entropy[i - lo] -= b_states[s] * np.log(b_states[s])
+        value[examples[i]] += total + entropy[i - lo]
+    for f in order:
+        off = fac_offsets[f]
+        size = fac_offsets[f + 1] - off
+        for x in range(size):
+            T[x] = b_tables[off + x]
+        for turn in range(3):  # scale, scale down, see what is missing
+            at = 0
+            for e in range(fac_ptr[f], fac_ptr[f + 1]):
+                a = var_offsets[edge_var[e]]
+                count = var_offsets[edge_var[e] + 1] - a
+                stride = strides[e]
+                for x in range(count):
+                    total = 0.0
+                    for block in range(x * stride, size, stride * count):
+                        for y in range(block, block + stride):
+                            total += T[y]
+                    factor = b_states[a + x] / total if total > 0.0 else 1.0
+                    if turn == 2:
+                        rest[at + x] = max(b_states[a + x] - total, 0.0)
+                    elif turn == 0 or factor < 1.0:
+                        for block in range(x * stride, size, stride * count):
+                            for y in range(block, block + stride):
+                                T[y] *= factor
+                at += count
+        missing = 0.0
+        for x in range(var_offsets[edge_var[fac_ptr[f]] + 1] - var_offsets[edge_var[fac_ptr[f]]]):
+            missing += rest[x]
+        total = 0.0
+        for x in range(size):
+            if missing > 0.0:
+                more, at = missing, 0
+                for e in range(fac_ptr[f], fac_ptr[f + 1]):
+                    count = var_offsets[edge_var[e] + 1] - var_offsets[edge_var[e]]
+                    more *= rest[at + (x // strides[e]) % count] / missing
+                    at += count
+                T[x] += more
+            if T[x] > 0.0:
+                total += tables[off + x] * T[x] - rho[f] * T[x] * np.log(T[x])
+        for e in range(fac_ptr[f], fac_ptr[f + 1]):
+            total -= rho[f] * entropy[edge_var[e] - lo]
+        value[fac_examples[f]] += total
 
 
 @kernel

@@ -57,7 +57,7 @@ class Evidence:
         self.variable_rows, self.variables = (part.astype(np.int64) for part in np.nonzero(unknown))
         number = np.full(self.states.shape, -1, np.int64)
         number[unknown] = np.arange(len(self.variables))
-        self._groups = _by_arity(graph)
+        self._groups = graph.by_arity
         scopes, index = [], []
         partial = np.flatnonzero(unknown.any(1))
         for factors, scope, counts, strides in self._groups:
@@ -71,7 +71,7 @@ class Evidence:
                 digits = np.indices(tuple(shape[axes])).reshape(len(axes), -1)
                 r, k = row[cells], f[cells]
                 index.append((place[r, k][:, None] + strides[k][:, axes] @ digits).ravel())
-                scopes += number[partial[r][:, None], scope[k][:, axes]].tolist()
+                scopes.append(number[partial[r][:, None], scope[k][:, axes]])
         self.index = np.concatenate([np.zeros(0, np.int64), *index])
         owners, examples = np.unique(
             self.variable_rows * graph.n_examples + graph.examples[self.variables], return_inverse=True
@@ -150,20 +150,6 @@ class Evidence:
             for row, v, p in parts:
                 out[v][row] = p
         return out
-
-
-def _by_arity(graph: FactorGraph) -> list[tuple[IntArray, IntArray, IntArray, IntArray]]:
-    """Factors with the same number of variables: their numbers, variables, cardinalities, and steps within tables."""
-    arities = np.array([len(scope) for scope in graph.factors], dtype=np.int64)
-    out = []
-    for arity in np.unique(arities).tolist():
-        factors = np.flatnonzero(arities == arity)
-        scope = np.array([graph.factors[k] for k in factors.tolist()], dtype=np.int64).reshape(len(factors), arity)
-        counts = graph.cardinalities[scope]
-        strides = np.ones_like(counts)
-        strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
-        out.append((factors, scope, counts, strides))
-    return out
 
 
 def check_states(graph: FactorGraph, states: ArrayLike, name: str = "states") -> IntArray:

@@ -21,6 +21,7 @@ from ..core.validation import check_choice, check_count
 from .elimination import Elimination, eliminate, joined, neighbours
 from .junction_tree import JunctionTree
 from .mixture import Mixture
+from .scopes import Scopes, flat_scopes
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
 #: Engines of `argmax`; bp is max-product.
@@ -39,7 +40,8 @@ class FactorGraph:
     cardinalities : array of int
         Number of states of every variable, at least one.
     factors : sequence of tuples of int
-        The variables of every factor, each at most once. Several factors may have the same.
+        The variables of every factor, each at most once. Several factors may have the same. An entry may also be an integer
+        matrix, with a factor in every row: ``[np.arange(n)[:, None], edges]``.
     examples : array of int, optional
         The example that every variable belongs to, from 0 up in order; factors stay within one, and where there are
         several have at least one variable. Default: one example.
@@ -76,7 +78,7 @@ class FactorGraph:
     def __init__(
         self,
         cardinalities: ArrayLike,
-        factors: Iterable[Sequence[int]],
+        factors: Iterable[Any],
         *,
         examples: ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -86,13 +88,18 @@ class FactorGraph:
             raise ValueError("cardinalities must be a vector of integers >= 1, one per variable")
         self.cardinalities: IntArray = counts.astype(np.int64)
         self.n_variables = len(counts)
-        self.factors = tuple(tuple(int(v) for v in scope) for scope in factors)
-        self.n_factors = len(self.factors)
-        for k, scope in enumerate(self.factors):
-            if len(set(scope)) < len(scope) or any(not 0 <= v < self.n_variables for v in scope):
-                raise ValueError(f"factor {k} must have different variables below {self.n_variables}, got {scope}")
-        sizes = [int(np.prod(self.cardinalities[list(scope)])) for scope in self.factors]
-        self.offsets: IntArray = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self.scope_offsets, self.members = flat_scopes(factors)
+        self.n_factors = len(self.scope_offsets) - 1
+        self._check(
+            lambda scope: (
+                ((scope < 0) | (scope >= self.n_variables)).any(1) | (np.diff(np.sort(scope, 1), axis=1) == 0).any(1)
+            ),
+            f"must have different variables below {self.n_variables}",
+        )
+        sizes = np.ones(self.n_factors, np.int64)
+        for numbers, _, counted, _ in self.by_arity:
+            sizes[numbers] = counted.prod(1)
+        self.offsets: IntArray = np.concatenate(([0], np.cumsum(sizes)))
         self.size = int(self.offsets[-1])
         self.examples: IntArray = (
             np.zeros(self.n_variables, np.int64) if examples is None else np.asarray(examples, np.int64)
@@ -101,11 +108,44 @@ class FactorGraph:
         if self.examples.shape != (self.n_variables,) or self.examples[0] != 0 or not np.isin(steps, (0, 1)).all():
             raise ValueError("examples must number the example of every variable, from 0 up in order")
         self.n_examples = int(self.examples[-1]) + 1
-        for k, scope in enumerate(self.factors):
-            if self.n_examples > 1 and len(set(self.examples[list(scope)].tolist())) != 1:
-                raise ValueError(f"factor {k} must have variables, and all of one example, got {scope}")
+        if self.n_examples > 1:
+            self._check(
+                lambda scope: np.ptp(self.examples[scope], axis=1) > 0 if scope.shape[1] else np.ones(len(scope), bool),
+                "must have variables, and all of one example",
+            )
         self.n_jobs = n_jobs
         self.workers = Workers(n_jobs)
+
+    def _check(self, wrong: Callable[[IntArray], Any], message: str) -> None:
+        """Refuse factors, by number, whose variables are `wrong`."""
+        bad = [int(numbers[flags][0]) for numbers, scope in self._rows() if (flags := wrong(scope)).any()]
+        if bad:
+            raise ValueError(f"factor {min(bad)} {message}, got {self.factors[min(bad)]}")
+
+    def _rows(self) -> list[tuple[IntArray, IntArray]]:
+        """Factors with the same number of variables: their numbers and variables."""
+        lengths, out = np.diff(self.scope_offsets), []
+        for arity in np.unique(lengths).tolist():
+            numbers = np.flatnonzero(lengths == arity)
+            out.append((numbers, self.members[self.scope_offsets[numbers][:, None] + np.arange(arity)]))
+        return out
+
+    @cached_property
+    def by_arity(self) -> list[tuple[IntArray, IntArray, IntArray, IntArray]]:
+        """Factors with the same number of variables: their numbers, variables, cardinalities, and steps within tables."""
+        out = []
+        for numbers, scope in self._rows():
+            counts = self.cardinalities[scope]
+            strides = np.ones_like(counts)
+            strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
+            out.append((numbers, scope, counts, strides))
+        return out
+
+    @cached_property
+    def factors(self) -> tuple[tuple[int, ...], ...]:
+        """The variables of every factor."""
+        members = self.members.tolist()
+        return tuple(tuple(members[lo:hi]) for lo, hi in itertools.pairwise(self.scope_offsets.tolist()))
 
     @classmethod
     def union(cls, graphs: Sequence[FactorGraph], n_jobs: int | None = None) -> FactorGraph:
@@ -119,11 +159,9 @@ class FactorGraph:
                     "nothing says to which example it belongs. Add its entry to a factor of that graph"
                 )
         starts = np.cumsum([0, *(graph.n_variables for graph in graphs)]).tolist()
-        factors = [
-            tuple(v + start for v in scope)
-            for graph, start in zip(graphs, starts[:-1], strict=True)
-            for scope in graph.factors
-        ]
+        lengths = np.concatenate([np.diff(graph.scope_offsets) for graph in graphs])
+        members = np.concatenate([graph.members + start for graph, start in zip(graphs, starts[:-1], strict=True)])
+        factors = Scopes(np.concatenate(([0], np.cumsum(lengths))), members)
         firsts = np.cumsum([0, *(graph.n_examples for graph in graphs)]).tolist()
         examples = [graph.examples + first for graph, first in zip(graphs, firsts[:-1], strict=True)]
         cardinalities = np.concatenate([graph.cardinalities for graph in graphs])
@@ -138,8 +176,7 @@ class FactorGraph:
         number = np.arange(height * width).reshape(height, width)
         across = np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()])
         down = np.column_stack([number[:-1].ravel(), number[1:].ravel()])
-        factors = [(int(v),) for v in number.ravel()] + [tuple(pair) for pair in np.concatenate([across, down]).tolist()]
-        return cls(np.full(height * width, k), factors, n_jobs=n_jobs)
+        return cls(np.full(height * width, k), [number.reshape(-1, 1), across, down], n_jobs=n_jobs)
 
     @classmethod
     def complete(cls, m: int, k: int = 2, n_jobs: int | None = None) -> FactorGraph:
@@ -168,8 +205,10 @@ class FactorGraph:
     @cached_property
     def factor_examples(self) -> IntArray:
         """The example of every factor."""
-        first = [scope[0] if scope else 0 for scope in self.factors]
-        return np.asarray(self.examples[np.array(first, dtype=np.int64)], dtype=np.int64)
+        out = np.zeros(self.n_factors, np.int64)
+        some = np.diff(self.scope_offsets) > 0
+        out[some] = self.examples[self.members[self.scope_offsets[:-1][some]]]
+        return out
 
     def tables(self, flat: ArrayLike) -> list[FloatArray]:
         """Views of flat potentials or marginals as tables; leading axes stay."""
@@ -271,8 +310,9 @@ class FactorGraph:
         """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
         flat, states = self.potentials(potentials), self._states(y)
         index = np.zeros((self.n_factors, len(states)), np.int64)
-        for k, scope in enumerate(self.factors):
-            index[k] = _place(self.cardinalities, scope, states)
+        for numbers, scope, _, strides in self.by_arity:
+            for v, step in zip(scope.T, strides.T, strict=True):
+                index[numbers] += step[:, None] * states.T[v]
         rows = max(len(flat), len(states))
         picked = np.broadcast_to(flat, (rows, self.size))[np.arange(rows)[:, None], self.offsets[:-1] + index.T]
         place = self.n_examples * np.arange(rows)[:, None] + self.factor_examples
@@ -461,7 +501,7 @@ class FactorGraph:
             part = np.arange(self.offsets[k], self.offsets[k + 1]).reshape(tuple(self.cardinalities[list(scope)]))
             index.append(part[tuple(slice(None) if known[v] < 0 else known[v] for v in scope)].ravel())
         counts = np.where(known < 0, self.cardinalities, 1)
-        graph = FactorGraph(counts, self.factors, examples=self.examples, n_jobs=self.n_jobs)
+        graph = FactorGraph(counts, Scopes(self.scope_offsets, self.members), examples=self.examples, n_jobs=self.n_jobs)
         return graph, np.concatenate([np.zeros(0, np.int64), *index])
 
     def variable_marginals(self, marginals: ArrayLike) -> list[FloatArray]:
@@ -477,11 +517,3 @@ class FactorGraph:
             np.full((*lead, count), 1.0 / count) if p is None else p
             for p, count in zip(found, self.cardinalities.tolist(), strict=True)
         ]
-
-
-def _place(cardinalities: IntArray, scope: tuple[int, ...], states: IntArray) -> IntArray:
-    """Where in the table of a factor configurations are."""
-    place = np.zeros(len(states), np.int64)
-    for v in scope:
-        place = place * cardinalities[v] + states[:, v]
-    return place

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.results import FloatArray, IntArray, Result
 from .elimination import Elimination, joined
+from .scopes import Scopes
 
 if TYPE_CHECKING:
     from .factor_graph import FactorGraph
@@ -89,8 +90,10 @@ class Mixture:
 def _part(graph: FactorGraph, examples: IntArray, plan: Elimination | None = None) -> Part:
     """Some examples, given in order, as a graph; `plan` is its elimination, if that is known."""
     kept, mine = np.isin(graph.examples, examples), np.isin(graph.factor_examples, examples)
-    variables, number = np.flatnonzero(kept), (np.cumsum(kept) - 1).tolist()
-    scopes = [tuple(number[v] for v in graph.factors[k]) for k in np.flatnonzero(mine).tolist()]
+    variables, number = np.flatnonzero(kept), np.cumsum(kept) - 1
+    lengths = np.diff(graph.scope_offsets)
+    offsets = np.concatenate(([0], np.cumsum(lengths[mine])))
+    scopes = Scopes(offsets, number[graph.members[np.repeat(mine, lengths)]])
     renumbered = np.searchsorted(examples, graph.examples[variables])
     part = type(graph)(graph.cardinalities[variables], scopes, examples=renumbered, n_jobs=graph.n_jobs)
     part._elimination, part._numbers = plan, examples

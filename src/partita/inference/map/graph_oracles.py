@@ -16,12 +16,9 @@ from .oracle import Answer, scored
 
 def indicator(graph: FactorGraph, states: Any) -> FloatArray:
     """A configuration as a point: one in the entry that it picks of every table."""
-    out = np.zeros(graph.size)
-    for k, scope in enumerate(graph.factors):
-        place = 0
-        for v in scope:
-            place = place * int(graph.cardinalities[v]) + int(states[v])
-        out[graph.offsets[k] + place] = 1.0
+    out, y = np.zeros(graph.size), np.asarray(states)
+    for numbers, scope, _, strides in graph.by_arity:
+        out[graph.offsets[numbers] + (y[scope] * strides).sum(1)] = 1.0
     return out
 
 

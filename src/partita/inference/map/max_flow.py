@@ -47,73 +47,71 @@ class MaxFlowOracle:
     polytope = "local"
 
     def __init__(self, graph: FactorGraph, solver: str = "auto") -> None:
-        if (graph.cardinalities != 2).any() or any(len(scope) not in (1, 2) for scope in graph.factors):
+        if not takes_flow(graph):
             raise ValueError("a maximum flow needs variables with two states and factors of one or two variables")
         self.graph, self.solver, self.delta = graph, _solver(check_choice("solver", solver, SOLVERS)), 0.0
 
     @cached_property
     def _layout(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Variables and places of the tables of one, and of two."""
-        scopes, offsets = self.graph.factors, self.graph.offsets
-        single = [k for k, scope in enumerate(scopes) if len(scope) == 1]
-        double = [k for k, scope in enumerate(scopes) if len(scope) == 2]
-        pairs = np.array([scopes[k] for k in double], dtype=np.int64).reshape(-1, 2)
-        return np.array([scopes[k][0] for k in single], dtype=np.int64), offsets[single], pairs, offsets[double]
+        """Variables and places of the tables of one; first and second variables, and places, of those of two."""
+        groups = {scope.shape[1]: (scope, self.graph.offsets[numbers]) for numbers, scope, _, _ in self.graph.by_arity}
+        none = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+        (single, places), (pairs, tables) = groups.get(1, none), groups.get(2, none)
+        return single[:, 0], places[:, None] + np.arange(2), np.ascontiguousarray(pairs.T), tables[:, None] + np.arange(4)
 
     def __call__(self, potentials: FloatArray) -> Answer:
         u = np.asarray(potentials, dtype=np.float64)
         if not np.isfinite(u).all():
             raise ValueError("a maximum flow takes finite potentials")
-        shares = self._shares(u)
-        return scored(self._point(u, shares), u, self.polytope, self.delta)
+        variables, places, (i, j), tables = self._layout
+        own, pair, n = u[places], u[tables], self.graph.n_variables
+        gain = pair[:, 3] - pair[:, 2] - pair[:, 1] + pair[:, 0]
+        # the score is a constant, less costs of states 1, less |gain| where a pair does not do what its gain asks for
+        cost: FloatArray = np.bincount(variables, own[:, 0] - own[:, 1], n).astype(np.float64)
+        cost -= np.bincount(i, pair[:, 2] - pair[:, 0] + np.maximum(gain, 0.0), n)
+        cost -= np.bincount(j, pair[:, 1] - pair[:, 0], n)
+        shares = self._shares(cost, gain)
+        out = np.zeros(self.graph.size)
+        out[places] = np.column_stack([1.0 - shares, shares])[variables]
+        a, b = shares[i], shares[j]
+        both = np.where(gain > 0.0, np.minimum(a, b), np.maximum(a + b - 1.0, 0.0))  # the best table with these shares
+        out[tables] = np.column_stack([1.0 - a - b + both, b - both, a - both, both])
+        return scored(out, u, self.polytope, self.delta)
 
-    def _shares(self, u: FloatArray) -> FloatArray:
+    def _shares(self, cost: FloatArray, gain: FloatArray) -> FloatArray:
         """Of each variable the share of state 1: zero, a half, or one."""
+        i, j = self._layout[2].astype(np.int32)
         n = self.graph.n_variables
-        variables, places, pairs, tables = self._layout
-        cost = np.zeros(n)  # of state 1
-        np.add.at(cost, variables, u[places] - u[places + 1])
-        i, j = pairs[:, 0], pairs[:, 1]
-        e00, e01, e10, e11 = (-u[tables + k] for k in range(4))
-        np.add.at(cost, i, e10 - e00)
-        np.add.at(cost, j, e01 - e00)
-        q = e11 - e10 - e01 + e00
-        np.add.at(cost, i, np.minimum(q, 0.0))
-        weight = np.abs(q)
-        agree = q <= 0.0
-        # Node v is variable v, node n + v its opposite; arcs from a to b cost where a is on and b is not.
-        tails = np.concatenate([i, np.where(agree, n + j, j)])
-        heads = np.concatenate([np.where(agree, j, n + j), n + i])
-        capacity = np.concatenate([weight, weight])
-        source, sink = 2 * n, 2 * n + 1
-        on, off = np.flatnonzero(cost > 0.0), np.flatnonzero(cost < 0.0)
-        tails = np.concatenate([tails, on, np.full(len(on), source), np.full(len(off), source), n + off])
-        heads = np.concatenate([heads, np.full(len(on), sink), n + on, off, np.full(len(off), sink)])
-        capacity = np.concatenate([capacity, cost[on], cost[on], -cost[off], -cost[off]])
-        reached = self._cut(tails, heads, capacity, source, sink)
+        nodes, weight, agree = np.arange(n, dtype=np.int32), np.abs(gain), gain >= 0.0
+        on, size = cost > 0.0, np.abs(cost)
+        if agree.all():  # one node for each variable: arcs from a to b cost where a is on and b is not
+            source = np.int32(n)
+            arcs = [(i, j, weight), (np.where(on, nodes, source), np.where(on, source + 1, nodes), size)]
+            return self._cut(arcs, n)[:n]
+        source, opposite = np.int32(2 * n), np.int32(n)  # node n + v is the opposite of v
+        arcs = [
+            (i, np.where(agree, j, opposite + j), weight),
+            (np.where(agree, opposite + j, j), opposite + i, weight),
+            (np.where(on, nodes, source), np.where(on, source + 1, nodes), size),
+            (np.where(on, source, opposite + nodes), np.where(on, opposite + nodes, source + 1), size),
+        ]
+        reached = self._cut(arcs, 2 * n)
         return 0.5 * (reached[:n] + 1.0 - reached[n : 2 * n])
 
-    def _cut(self, tails: IntArray, heads: IntArray, capacity: FloatArray, source: int, sink: int) -> FloatArray:
-        """Which nodes are on the side of the source."""
+    def _cut(self, arcs: list[tuple[Any, Any, FloatArray]], source: int) -> FloatArray:
+        """Which nodes are on the side of the source; the sink comes after it."""
+        tails, heads, capacity = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
         total = max(float(capacity[tails == source].sum()), float(capacity.max(initial=0.0)))
         scale = _ROOM[self.solver] / total if total else 1.0
         whole = np.rint(capacity * scale).astype(np.int64)
         self.delta = 0.5 * len(whole) / scale
         side = _ortools_cut if self.solver == "ortools" else _scipy_cut
-        return side(tails, heads, whole, source, sink)
+        return side(tails, heads, whole, source, source + 1)
 
-    def _point(self, u: FloatArray, shares: FloatArray) -> FloatArray:
-        """The best tables that have these shares."""
-        variables, places, pairs, tables = self._layout
-        out = np.zeros(self.graph.size)
-        out[places], out[places + 1] = 1.0 - shares[variables], shares[variables]
-        a, b = shares[pairs[:, 0]], shares[pairs[:, 1]]
-        low, high = np.maximum(a + b - 1.0, 0.0), np.minimum(a, b)
-        gain = u[tables + 3] + u[tables] - u[tables + 1] - u[tables + 2]
-        both = np.where(gain > 0.0, high, low)
-        for k, part in enumerate((1.0 - a - b + both, b - both, a - both, both)):
-            out[tables + k] = part
-        return out
+
+def takes_flow(graph: FactorGraph) -> bool:
+    """Whether all variables have two states, and factors one or two variables."""
+    return bool((graph.cardinalities == 2).all() and np.isin(np.diff(graph.scope_offsets), (1, 2)).all())
 
 
 def _solver(name: str) -> str:
@@ -128,11 +126,11 @@ def _solver(name: str) -> str:
     return "ortools"
 
 
-def _ortools_cut(tails: IntArray, heads: IntArray, capacity: IntArray, source: int, sink: int) -> FloatArray:
+def _ortools_cut(tails: Any, heads: Any, capacity: IntArray, source: int, sink: int) -> FloatArray:
     from ortools.graph.python import max_flow
 
     flow: Any = max_flow.SimpleMaxFlow()
-    flow.add_arcs_with_capacity(tails.astype(np.int32), heads.astype(np.int32), capacity)
+    flow.add_arcs_with_capacity(tails, heads, capacity)
     status = flow.solve(source, sink)
     if status != flow.OPTIMAL:
         raise RuntimeError(f"OR-tools failed to find a maximum flow (status {status})")
@@ -141,7 +139,7 @@ def _ortools_cut(tails: IntArray, heads: IntArray, capacity: IntArray, source: i
     return reached
 
 
-def _scipy_cut(tails: IntArray, heads: IntArray, capacity: IntArray, source: int, sink: int) -> FloatArray:
+def _scipy_cut(tails: Any, heads: Any, capacity: IntArray, source: int, sink: int) -> FloatArray:
     kept = capacity > 0
     shape = (sink + 1, sink + 1)
     graph = sp.csr_array((capacity[kept].astype(np.int32), (tails[kept], heads[kept])), shape=shape)

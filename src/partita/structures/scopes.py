@@ -1,0 +1,39 @@
+"""The variables of many factors."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.results import IntArray
+
+
+class Scopes(NamedTuple):
+    """The variables of factors in one vector, and where those of each factor begin."""
+
+    offsets: IntArray
+    members: IntArray
+
+
+def flat_scopes(factors: Iterable[Any]) -> Scopes:
+    """Tuples of variables, or matrices with a factor in every row, one after another."""
+    if isinstance(factors, Scopes):
+        return factors
+    lengths: list[IntArray] = []
+    members: list[IntArray] = []
+    for matrix, group in itertools.groupby(factors, lambda entry: isinstance(entry, np.ndarray) and entry.ndim == 2):
+        if matrix:
+            for entry in group:
+                if entry.dtype.kind not in "iu":
+                    raise ValueError(f"a matrix of factors must be of integers, got {entry.dtype}")
+                lengths.append(np.full(len(entry), entry.shape[1], np.int64))
+                members.append(entry.astype(np.int64).ravel())
+        else:
+            scopes = [tuple(scope) for scope in group]
+            lengths.append(np.array([len(scope) for scope in scopes], dtype=np.int64))
+            members.append(np.array([int(v) for scope in scopes for v in scope], dtype=np.int64))
+    offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
+    return Scopes(offsets, np.concatenate([np.zeros(0, np.int64), *members]))
