@@ -60,6 +60,37 @@ def test_flows_solve_the_local_program(seed, solver):
         np.testing.assert_array_equal(flow.point, tree.point)
 
 
+@pytest.mark.parametrize("solver", solvers())
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_flows_where_all_want_the_same(rng, solver, sign):
+    """Nothing leads to one of the two ends then."""
+    graph, u = binary(rng, attract=True)
+    u[:12] = np.ravel(np.column_stack([np.zeros(6), np.full(6, 50.0 * sign)]))
+    answer = MaxFlowOracle(graph, solver)(u)
+    np.testing.assert_array_equal(answer.point[1:12:2], float(sign > 0.0))
+    assert answer.value == pytest.approx(graph.argmax(u, "exact")[1][0])
+
+
+@pytest.mark.parametrize("attract", [False, True])
+def test_decoding_by_flows(rng, attract):
+    """Right where pairs like to agree; elsewhere what is decided is right, and max-product is never better."""
+    pairs = [binary(rng, attract=attract) for _ in range(12)]
+    union, u = FactorGraph.union([graph for graph, _ in pairs]), np.concatenate([u for _, u in pairs])
+    order = np.argsort(union.factor_examples, kind="stable")
+    np.testing.assert_array_equal(order, np.arange(union.n_factors))
+    y, value = union.argmax(np.vstack([u, -u]), "max_flow")
+    np.testing.assert_allclose(value, union.score(np.vstack([u, -u]), y))
+    best = union.argmax(np.vstack([u, -u]), "exact")[1]
+    assert (value <= best + 1e-9).all()
+    assert (value >= union.argmax(np.vstack([u, -u]), "bp")[1] - 1e-9).all()
+    if attract:
+        np.testing.assert_allclose(value[:12], best[:12])
+    assert union.decoder(u) == "max_flow"
+    assert union.decoder(np.where(np.arange(union.size) == 0, -np.inf, u)) == "bp"
+    with pytest.raises(ValueError, match="two states"):
+        FactorGraph([3, 2], [(0, 1)]).argmax(np.zeros(6), "max_flow")
+
+
 def test_trees_are_best_of_all(rng):
     graph, u = binary(rng)
     states = np.array(list(itertools.product((0, 1), repeat=6)))

@@ -160,7 +160,7 @@ def test_a_surrogate_takes_log_z_and_marginals_from_its_engine(rng, monkeypatch)
 
     def halved(graph, flat, **options):
         assert options.pop("messages", None) == (calls or None)
-        assert options == {"n_sweeps": 3, "lower": False}
+        assert options == {"n_sweeps": 3, "lower": False, "certify": True}
         calls.append(1)
         exact = graph.infer(flat[0], "exact")
         return Result(0.5 * exact.log_z, 0.5 * exact.marginals[None], exact=False, messages=calls)

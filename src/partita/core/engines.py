@@ -15,6 +15,7 @@ _HOMES = {
     "gibbs": ("gibbs", "gibbs"),
     "frank_wolfe": ("graph_frank_wolfe", "graph_frank_wolfe"),
     "max_product": ("belief_propagation", "max_product"),
+    "max_flow": ("map.max_flow", "flow_argmax"),
     "matching_bethe": ("matching_bethe", "matching_bethe"),
     "matching_frank_wolfe": ("frank_wolfe", "matching_frank_wolfe"),
     "matching_chain": ("matching_chain", "matching_chain"),

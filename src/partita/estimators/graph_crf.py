@@ -57,6 +57,8 @@ class GraphCRF(ListInput, GraphModel):
         For every kind, an array of shape (n_features, labels of the first node, ...).
     parameters_ : array
         The weights as one vector.
+    gap_ : float
+        The objective is at most so much above its minimum; inf where that is not known.
     engine_, n_iter_, trace_, status_
 
     Notes
@@ -211,7 +213,7 @@ class GraphCRF(ListInput, GraphModel):
 
     def _marginals(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> dict[Hashable, FloatArray]:
         """Probabilities of labels by type of node: every node has a factor of its own."""
-        flat = graph.infer(u, self.engine, **self._options()).marginals
+        flat = graph.infer(u, self._engine, **self._options()).marginals
         out: dict[Hashable, FloatArray] = {}
         first = 0
         for kind in self.kinds_:
@@ -225,7 +227,8 @@ class GraphCRF(ListInput, GraphModel):
     def predict(self, X: Any) -> list[Any]:
         """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
 
-        Where exact inference does not fit into memory or the engine is approximate, ``"map"`` is what max-product finds.
+        Where exact inference does not fit into memory or the engine is approximate, ``"map"`` is what maximum flows (two
+        labels, edges) or max-product find.
         """
         data, graph, u = self._read(X)
         return self._named(data, self._best(data, graph, u))
@@ -255,8 +258,8 @@ class GraphCRF(ListInput, GraphModel):
         """log p of the known labels of each graph."""
         data, graph, u = self._read(X)
         evidence = Evidence(graph, self._codes(y, data))
-        inside = evidence.log_weights(u, self.engine, **self._options())[0]
-        return np.asarray(inside - graph.log_partition(u, self.engine, **self._options()))
+        inside = evidence.log_weights(u, self._engine, **self._options())[0]
+        return np.asarray(inside - graph.log_partition(u, self._engine, **self._options()))
 
     def _codes(self, y: Any, data: GraphData, unseen: bool = False) -> IntArray:
         return read_labels(y, data, self._classes(), unseen)[0]
@@ -276,8 +279,8 @@ class GraphCRF(ListInput, GraphModel):
         """log Z of each graph by the engine; with `bounds` also arrays that are certainly below and above it."""
         _, graph, u = self._read(X)
         if bounds:
-            return log_partition_bounds(graph, u, self.engine, **self._options())
-        return graph.log_partition(u, self.engine, **self._options())
+            return log_partition_bounds(graph, u, self._engine, **self._options())
+        return graph.log_partition(u, self._engine, **self._options())
 
     def sample(self, X: Any, size: int = 1, random_state: Any = None) -> list[Any]:
         """`size` labellings of each graph: arrays (n_nodes, size), or dicts of those by type. Exact only."""

@@ -20,7 +20,7 @@ from ..structures import FactorGraph
 from .convergence import unsettled, warn_if_short
 from .persistence import SavedModel
 
-LIKELIHOODS = ("full",)
+LIKELIHOODS = ("full", "bethe")
 
 
 class GraphModel(SavedModel, BaseEstimator):
@@ -47,6 +47,11 @@ class GraphModel(SavedModel, BaseEstimator):
         check_flag("warm_start", self.warm_start)
         check_choice("likelihood", self.likelihood, LIKELIHOODS)
         check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
+        if self.likelihood == "bethe":
+            if self.engine not in ("auto", "trw"):
+                raise ValueError(f"likelihood='bethe' takes engine 'auto' or 'trw', got {self.engine!r}")
+            if not self.l2 > 0.0:
+                raise ValueError("l2 must be above zero: the dual of Bethe learning, which certifies the fit, divides by it")
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         make_solver(self.solver)
         Workers(self.n_jobs)
@@ -55,22 +60,35 @@ class GraphModel(SavedModel, BaseEstimator):
         self, features: TiedTables, states: IntArray, weights: FloatArray, start: Any, base: FloatArray | None = None
     ) -> None:
         """Fit to states, from `start` if it has as many weights."""
+        bethe = self.likelihood == "bethe"
+        if bethe and (states < 0).any():
+            raise ValueError("likelihood='bethe' takes labels that are all known")
         objective: Any = GraphLikelihood(
             *(features, states),
             weights=weights,
             penalty=float(self.l2),
             base=base,
-            engine=self.engine,
+            engine=self._engine,
             options=self.engine_options,
         )
         first = start if start is not None and start.shape == (features.size,) else None
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(objective, first, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+        solution = minimize(
+            *(objective, first, self.solver),
+            max_iter=self.max_iter,
+            tol=0.0 if bethe else self.tol,
+            gap_tol=self.tol * objective.scale if bethe else None,
+            callbacks=callbacks,
+        )
         self.parameters_ = np.array(solution.parameters)
         self.engine_ = objective.engine
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self._point = solution.point
+        self._point, self.gap_ = solution.point, float(solution.point.gap)
         warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest), stacklevel=5)
+
+    @property
+    def _engine(self) -> str:
+        return "trw" if self.likelihood == "bethe" else self.engine
 
     def _options(self) -> dict[str, Any]:
         return dict(self.engine_options or {})
@@ -80,10 +98,10 @@ class GraphModel(SavedModel, BaseEstimator):
         return {key: value for key, value in self._options().items() if key == "memory_limit"}
 
     def _argmax(self, graph: FactorGraph, u: FloatArray) -> IntArray:
-        """The best configuration, or a good one by max-product where sums are not exact either."""
-        if self.engine in ("auto", "exact"):
-            return graph.argmax(u, self.engine, **self._memory())[0]
-        return graph.argmax(u, "bp")[0]
+        """The best configuration, or a good one where sums are not exact either."""
+        if self._engine in ("auto", "exact"):
+            return graph.argmax(u, self._engine, **self._memory())[0]
+        return graph.argmax(u, graph.decoder(u))[0]
 
     def _standard_errors(self, method: str) -> FloatArray:
         check_is_fitted(self)

@@ -43,8 +43,10 @@ class MarkovNetwork(GraphModel):
         variables have the same state; single variables have contrasts.
     l2 : float, default 0.0
         Strength of the quadratic penalty. Without it, configurations that never occur can drive weights to infinity.
-    likelihood : {"full"}
-        What is maximised: the likelihood of all variables together.
+    likelihood : {"full", "bethe"}
+        What is maximised: the likelihood of all variables together, or the same with the largest tree-reweighted free energy
+        in place of log Z. The latter is ``"full"`` with engine ``"trw"``, but `tol` is compared with a certificate (`gap_`)
+        over the number of variables, and ``solver="block_frank_wolfe"`` learns with best configurations only.
     engine : {"auto", "exact", "bp", "trw", "mean_field"}
         Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
         rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
@@ -235,16 +237,16 @@ class MarkovNetwork(GraphModel):
         """log Z by the engine; with `bounds` also numbers that are certainly below and above it."""
         graph, u = self._potentials()
         if bounds:
-            value, lower, upper = log_partition_bounds(graph, u, self.engine, **self._options())
+            value, lower, upper = log_partition_bounds(graph, u, self._engine, **self._options())
             return float(value[0]), float(lower[0]), float(upper[0])
-        return float(graph.log_partition(u, self.engine, **self._options())[0])
+        return float(graph.log_partition(u, self._engine, **self._options())[0])
 
     @one_warning()
     def log_likelihood(self, X: Any) -> FloatArray:
         """log p of what is known in each row of X."""
         evidence, u = self._evidence(X)
-        log_z = evidence.graph.log_partition(u, self.engine, **self._options())
-        return evidence.log_weights(u, self.engine, **self._options())[:, 0] - log_z
+        log_z = evidence.graph.log_partition(u, self._engine, **self._options())
+        return evidence.log_weights(u, self._engine, **self._options())[:, 0] - log_z
 
     @one_warning()
     def score(self, X: Any, y: Any = None) -> float:
@@ -271,7 +273,7 @@ class MarkovNetwork(GraphModel):
         evidence, u = self._evidence(np.full((1, len(self.cardinalities_)), -1) if X is None else X)
         rest, marginals = evidence.rest, None
         if rest is not None:
-            marginals = rest.infer(u[evidence.index], self.engine, **self._options()).marginals
+            marginals = rest.infer(u[evidence.index], self._engine, **self._options()).marginals
         return evidence.variable_marginals(marginals)
 
     def sample(self, size: int = 1, random_state: Any = None) -> IntArray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +14,7 @@ import scipy.sparse as sp
 
 from ..core.results import FloatArray, IntArray
 from ..structures import FactorGraph
+from ..structures.mixture import Part
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,30 @@ class TiedTables:
             P, w = marginals[part.places], weights[part.places[:, :1]]
             mean, square = (P, P) if part.basis is None else (P @ part.basis, P @ part.basis**2)
             out += part.add(w * np.maximum(square - mean**2, 0.0), self.size, squared=True)
+        return out
+
+    def split(self, parts: Sequence[Part]) -> list[TiedTables]:
+        """The map to the factors of each example; features are not copied."""
+        within = np.empty(self.graph.n_factors, np.int64)
+        for part in parts:
+            within[part.factors] = np.arange(len(part.factors))
+        out = [copy(self) for _ in parts]
+        for own, part in zip(out, parts, strict=True):
+            own.graph, own.parts = part.graph, []
+        for kind in self.parts:
+            numbers = np.searchsorted(self.graph.offsets, kind.places[:, 0])
+            examples = self.graph.factor_examples[numbers]
+            order = np.argsort(examples, kind="stable")
+            ends = np.searchsorted(examples[order], np.arange(len(parts) + 1)).tolist()
+            for own, (lo, hi) in zip(out, itertools.pairwise(ends), strict=True):
+                if lo == hi:
+                    continue
+                rows = order[lo:hi]
+                places = own.graph.offsets[within[numbers[rows]]][:, None] + np.arange(kind.places.shape[1])
+                together = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == hi - lo - 1 else rows
+                own.parts.append(
+                    replace(kind, places=places, features=None if kind.features is None else kind.features[together])
+                )
         return out
 
     @cached_property

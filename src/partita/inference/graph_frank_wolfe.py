@@ -14,7 +14,6 @@ from .counting_numbers import factor_numbers, tree_numbers
 from .frank_wolfe import maximize
 from .layout import layout
 from .map import JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, Oracle
-from .map.max_flow import takes_flow
 
 
 class GraphEnergy:
@@ -63,7 +62,7 @@ class GraphEnergy:
 
 def find_oracle(graph: FactorGraph) -> Oracle:
     """A maximum flow for pairs of variables with two states, else a junction tree if it fits, else a linear program."""
-    if takes_flow(graph):
+    if graph.binary_pairs:
         return MaxFlowOracle(graph)
     try:
         graph.tree()

@@ -14,7 +14,7 @@ from ..core.results import FloatArray, IntArray
 from ..kernels import feasible
 from ..kernels import spanning_trees as walks
 from ..structures.factor_graph import FactorGraph
-from ..structures.scopes import Scopes
+from ..structures.scopes import Scopes, ranges
 
 #: Tables that are worked on together, at least.
 CHUNK = 4096
@@ -63,7 +63,7 @@ class Layout:
         fac_offsets = np.concatenate(([0], np.cumsum(sizes)))
         self.size = int(fac_offsets[-1])
         fac_ptr = np.concatenate(([0], np.cumsum(lengths[hosts])))
-        edge_var = reduced.members[_ranges(reduced.offsets[hosts], lengths[hosts])]
+        edge_var = reduced.members[ranges(reduced.offsets[hosts], lengths[hosts])]
         edge_card = cards[edge_var]
         edge_offsets = np.concatenate(([0], np.cumsum(edge_card)))
         strides = np.ones_like(edge_card)
@@ -119,8 +119,8 @@ class Layout:
         straight.append((tables[:-1], offsets[hosts], sizes[hosts]))
         rows, columns = [], []
         for first, source, count in straight:  # copied as they are
-            rows.append(_ranges(first, count))
-            columns.append(_ranges(source, count))
+            rows.append(ranges(first, count))
+            columns.append(ranges(source, count))
         if host_of is not None:
             for k in np.flatnonzero((lengths > 1) & (host_of != np.arange(graph.n_factors))).tolist():
                 host = int(number[host_of[k]])
@@ -172,12 +172,6 @@ def layout(graph: FactorGraph, merge: bool = True) -> Layout:
     if merge not in found:
         found[merge] = Layout(graph, merge)
     return found[merge]
-
-
-def _ranges(first: IntArray, count: IntArray) -> IntArray:
-    """Numbers from each `first` on, as many as `count` says."""
-    ends = np.cumsum(count)
-    return np.repeat(first - ends + count, count) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def _hosts(scopes: Scopes, n: int) -> tuple[IntArray, IntArray]:

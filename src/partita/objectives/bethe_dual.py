@@ -2,93 +2,172 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 
+from ..core.parallel import Workers
 from ..core.results import FloatArray
+from ..inference.counting_numbers import tree_numbers
 from ..inference.frank_wolfe import MatchingEnergy
+from ..inference.graph_frank_wolfe import GraphEnergy, find_oracle
+from ..inference.layout import layout
+from ..structures.mixture import each_example
 
 if TYPE_CHECKING:
+    from .graph import GraphLikelihood
     from .matching import MatchingLikelihood
 
+#: The best step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
+LONGEST = 0.99
 
-class MatchingBlocks:
-    """``L(tau) = ||d||^2 / (2 l2) - sum_i w_i H(tau_i)`` with ``d = sum_i w_i A_i'(y_i - tau_i)``, to be minimised.
 
-    The parameters that belong to tau are ``d / l2``. L is never below the largest log-likelihood, and the sum of the gaps of
-    all blocks is at least the distance.
+@dataclass
+class Block:
+    """The marginals of an example, the free energy that they maximise when parameters are zero, the linear map from
+    parameters to scores and its transpose, and the weight of the example."""
+
+    tau: FloatArray
+    energy: Any
+    forward: Callable[[FloatArray], FloatArray]
+    adjoint: Callable[[FloatArray], FloatArray]
+    weight: float
+
+
+class DualBlocks:
+    """``L(tau) = sum_j d_j^2 / (2 penalty_j) - sum_i w_i H(tau_i)``, to be minimised; ``d = sum_i w_i A_i'(y_i - tau_i)``.
+
+    The parameters that belong to tau are ``d / penalty``. L is never below the largest log-likelihood, and the sum of the
+    gaps of all blocks is at least the distance. H has fixed scores added, if there are any.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    observed : array
+        ``sum_i w_i A_i' y_i``.
+    penalty : float or array
+        Above zero.
+    constant : float
+        Fixed scores of the observed configurations.
+    workers : Workers
+        Threads for steps of all blocks at once.
     """
 
-    def __init__(self, objective: MatchingLikelihood) -> None:
-        self.l2 = objective.l2
-        self._energies, self._maps, self._weights, self._taus = [], [], [], []
-        rho = 1.0 if objective.rho is None else objective.rho
-        for group in objective.groups:
-            energy = MatchingEnergy(group.structure, np.zeros(group.structure.n_edges), rho)
-            first = energy.start().mean(0)
-            for b in range(len(group.weights)):
-                self._energies.append(energy)
-                self._maps.append(group.features.example(b))
-                self._weights.append(float(group.weights[b]))
-                self._taus.append(first.copy())
-        self.n_blocks = len(self._taus)
-        self._d = objective.observed.copy()
-        for m in range(self.n_blocks):
-            self._d -= self._weights[m] * self._maps[m].adjoint(self._taus[m][None])
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        observed: FloatArray,
+        penalty: float | FloatArray,
+        constant: float = 0.0,
+        workers: Workers | None = None,
+    ) -> None:
+        self._blocks, self._penalty, self._constant = list(blocks), penalty, constant
+        self.n_blocks = len(self._blocks)
+        self._workers = workers or Workers(1)
+        self._d = observed.copy()
+        for block in self._blocks:
+            self._d -= block.weight * block.adjoint(block.tau)
 
     @property
     def parameters(self) -> FloatArray:
-        return self._d / self.l2
+        return self._d / self._penalty
 
     def value(self) -> float:
-        entropies = [w * e.value(tau) for w, e, tau in zip(self._weights, self._energies, self._taus, strict=True)]
-        return float(self._d @ self._d) / (2.0 * self.l2) - float(np.sum(entropies))
+        entropies = sum(block.weight * block.energy.value(block.tau) for block in self._blocks)
+        return 0.5 * float(self._d @ self.parameters) + self._constant - float(entropies)
 
-    def _toward(self, m: int, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    def _toward(self, block: Block, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """The direction to the best configuration of a block, the change of d, and the gap."""
-        tau, energy = self._taus[m], self._energies[m]
-        scores = self._maps[m].forward(theta)[0] + energy.gradient(tau)
-        delta = energy.best(scores) - tau
-        return delta, self._weights[m] * self._maps[m].adjoint(delta[None]), self._weights[m] * float(scores @ delta)
+        scores = block.forward(theta) + block.energy.gradient(block.tau)
+        delta = block.energy.best(scores) - block.tau
+        return delta, block.weight * block.adjoint(delta), block.weight * float(scores @ delta)
+
+    def gap(self) -> float:
+        """At least what the value is above its minimum."""
+        theta = self.parameters
+        return float(sum(self._toward(block, theta)[2] for block in self._blocks))
 
     def step(self, block: int, size: float | None) -> float:
         """Move a block towards its best configuration, by a part or as far as is best; returns what the gap was."""
-        delta, change, gap = self._toward(block, self.parameters)
-        eta = self._line_search([block], [delta], change) if size is None else size
-        self._taus[block] = self._taus[block] + eta * delta
-        self._d = self._d - eta * change
-        return gap
+        return self._step([self._blocks[block]], size)
 
     def step_all(self, size: float | None) -> float:
         """Move all blocks at once by the same part; returns the gap."""
+        return self._step(self._blocks, size)
+
+    def _step(self, blocks: list[Block], size: float | None) -> float:
         theta = self.parameters
-        found = [self._toward(m, theta) for m in range(self.n_blocks)]
+        found = self._workers.run(lambda block: self._toward(block, theta), [(block,) for block in blocks])
         change = np.sum([one[1] for one in found], axis=0)
-        everyone = list(range(self.n_blocks))
-        eta = self._line_search(everyone, [one[0] for one in found], change) if size is None else size
-        for m, (delta, _, _) in enumerate(found):
-            self._taus[m] = self._taus[m] + eta * delta
+        deltas = [one[0] for one in found]
+        eta = self._line_search(blocks, deltas, change) if size is None else size
+        for block, delta in zip(blocks, deltas, strict=True):
+            block.tau = block.tau + eta * delta
         self._d = self._d - eta * change
         return float(sum(one[2] for one in found))
 
-    def _line_search(self, blocks: list[int], deltas: list[FloatArray], change: FloatArray) -> float:
+    def _line_search(self, blocks: list[Block], deltas: list[FloatArray], change: FloatArray) -> float:
         """The best step: two numbers say all about the features."""
-        slope, curve = -float(self._d @ change) / self.l2, float(change @ change) / self.l2
+        slope, curve = -float(self.parameters @ change), float(change @ (change / self._penalty))
+        pairs = list(zip(blocks, deltas, strict=True))
 
         def derivative(eta: float) -> float:
-            out = slope + eta * curve
-            for m, delta in zip(blocks, deltas, strict=True):
-                out -= self._weights[m] * float(self._energies[m].gradient(self._taus[m] + eta * delta) @ delta)
-            return out
+            def one(block: Block, delta: FloatArray) -> float:
+                return block.weight * float(block.energy.gradient(block.tau + eta * delta) @ delta)
 
-        lo, hi = 0.0, 1.0
-        if derivative(hi) <= 0.0:
-            return hi
-        for _ in range(30):
-            middle = 0.5 * (lo + hi)
-            if derivative(middle) < 0.0:
-                lo = middle
-            else:
-                hi = middle
-        return lo
+            return slope + eta * curve - float(sum(self._workers.run(one, pairs)))
+
+        if derivative(0.0) >= 0.0:
+            return 0.0
+        if derivative(LONGEST) <= 0.0:
+            return LONGEST
+        return float(brentq(derivative, 0.0, LONGEST, xtol=1e-10, rtol=1e-8))
+
+
+def matching_blocks(objective: MatchingLikelihood) -> DualBlocks:
+    """The dual for matchings, at the mean of matchings that have every edge.
+
+    Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
+    likelihood itself maximises over.
+    """
+    rho = 1.0 if objective.rho is None else objective.rho
+    blocks = []
+    for group in objective.groups:
+        energy = MatchingEnergy(group.structure, np.zeros(group.structure.n_edges), rho)
+        first = energy.start().mean(0)
+        for b, weight in enumerate(group.weights.tolist()):
+            features = group.features.example(b)
+            blocks.append(
+                Block(
+                    first.copy(),
+                    energy,
+                    lambda theta, m=features: m.forward(theta)[0],  # type: ignore[misc]
+                    lambda tau, m=features: m.adjoint(tau[None]),  # type: ignore[misc]
+                    weight,
+                )
+            )
+    return DualBlocks(blocks, objective.observed, objective.l2, workers=objective.groups[0].structure.workers)
+
+
+def graph_blocks(objective: GraphLikelihood) -> DualBlocks:
+    """The dual for factor graphs with the counting numbers of tree-reweighted messages, at uniform tables."""
+    graph = objective.graph
+    inner = layout(graph)
+    tables = np.diff(graph.scope_offsets) > 1
+    if objective.base is not None and not np.isfinite(objective.base).all():
+        raise ValueError("best configurations only: tables that forbid something (-inf) are not taken here")
+    if inner.n_tables < tables.sum():
+        raise ValueError("best configurations only: no factor may have all variables of another one of several variables")
+    options = {key: value for key, value in objective.options.items() if key in ("n_trees", "random_state")}
+    rho = np.ones(graph.n_factors)
+    rho[inner.host_factors] = tree_numbers(inner, **options)
+    parts = each_example(graph)
+    blocks = []
+    for part, features, weight in zip(parts, objective.features.split(parts), objective.mass.tolist(), strict=True):
+        base = np.zeros(part.graph.size) if objective.base is None else objective.base[part.index]
+        energy = GraphEnergy(part.graph, base, rho[part.factors], find_oracle(part.graph))
+        blocks.append(Block(energy.start()[0], energy, features.forward, features.adjoint, weight))
+    return DualBlocks(blocks, objective.observed, objective.penalty, objective.constant, graph.workers)

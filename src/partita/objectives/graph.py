@@ -18,6 +18,7 @@ from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
 from ..structures.evidence import Evidence, check_states
 from ..structures.factor_graph import MIXED, FactorGraph
+from .bethe_dual import DualBlocks, graph_blocks
 from .graph_bounds import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
@@ -96,7 +97,7 @@ class GraphLikelihood:
         if self.options.get("tree_steps"):
             raise ValueError("tree_steps must be 0 in learning: with more, marginals are not the gradient of log Z")
         if self.engine in ("trw", MIXED):
-            self.options["lower"] = False  # nobody asks, and it takes most of the time
+            self.options |= {"lower": False, "certify": True}  # a lower bound takes most of the time, and nobody asks
         self._messages: dict[str, Any] = {}
         if self.engine == "exact":
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
@@ -118,6 +119,8 @@ class GraphLikelihood:
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
         if self.engine == "exact":
             self.capabilities |= {Capability.HESSIAN_PRODUCT} | bound_capabilities(self)
+        if self.engine == "trw" and self.has_gap:
+            self.capabilities |= {Capability.BLOCKS}
 
     def _check_possible(self, base: FloatArray) -> None:
         """Known states must not be forbidden."""
@@ -195,6 +198,10 @@ class GraphLikelihood:
         sizes = np.repeat(np.diff(self.graph.offsets), np.diff(self.graph.offsets))
         return self.features.variances(1.0 / sizes, self.entry_mass)
 
+    def blocks(self) -> DualBlocks:
+        """The dual of the tree-reweighted likelihood, at its start."""
+        return graph_blocks(self)
+
     def at(self, parameters: FloatArray) -> GraphPoint:
         """The objective seen from `parameters`."""
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
@@ -234,9 +241,13 @@ class GraphPoint:
 
     @property
     def gap(self) -> float:
-        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; else inf."""
-        penalty = self.objective.penalty
-        return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
+        """``sum g_j^2 / (2 penalty_j)`` plus the certificates of inference, at least ``F - minimum`` where F is convex; else
+        inf."""
+        o = self.objective
+        if not o.has_gap:
+            return np.inf
+        inference = 0.0 if self.result.certificate is None else float(o.mass @ self.result.certificate)
+        return float(0.5 * np.sum(self.gradient**2 / o.penalty)) + inference
 
     def along(self, direction: FloatArray) -> GraphRay:
         return GraphRay(self, direction)

@@ -13,7 +13,7 @@ from ..core.protocols import Capability
 from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
 from ..features.edges import EdgeMap
-from .bethe_dual import MatchingBlocks
+from .bethe_dual import DualBlocks, matching_blocks
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class MatchingLikelihood:
                 found.append((W, result))
         return found
 
-    def blocks(self) -> MatchingBlocks:
+    def blocks(self) -> DualBlocks:
         """The dual, at its start."""
-        return MatchingBlocks(self)
+        return matching_blocks(self)
 
     def at(self, parameters: FloatArray) -> MatchingPoint:
         """The objective seen from `parameters`."""

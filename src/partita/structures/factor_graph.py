@@ -25,7 +25,7 @@ from .scopes import Scopes, flat_scopes
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
 #: Engines of `argmax`; bp is max-product.
-DECODERS = ("auto", "exact", "bp")
+DECODERS = ("auto", "exact", "bp", "max_flow")
 #: What ``"auto"`` is where it is exact for some examples only.
 MIXED = "mixed"
 #: Bytes that exact sums take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
@@ -440,21 +440,29 @@ class FactorGraph:
 
         Parameters
         ----------
-        engine : {"auto", "exact", "bp"}
+        engine : {"auto", "exact", "bp", "max_flow"}
             ``"bp"`` is max-product: the best configuration without cycles, else one that may be below it, with its own
-            score.
-            ``"auto"`` is exact where `infer` would be (for some examples perhaps, and not for others), else max-product.
+            score. ``"max_flow"`` is for variables with two states, factors of one or two variables and finite potentials:
+            the best configuration where all pairs like to agree, and elsewhere at least as good as that of max-product.
+            ``"auto"`` is exact where `infer` would be (for some examples perhaps, and not for others), else `decoder`.
         options
             Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.
         """
-        name, options = self._chosen(check_choice("engine", engine, DECODERS), options)
         single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        if check_choice("engine", engine, DECODERS) == "auto" and self.choose("auto", **options) not in ("exact", MIXED):
+            potentials = self.potentials(potentials)
+            engine = self.decoder(potentials)
+            options = {key: value for key, value in options.items() if key != "memory_limit"}
+        if engine == "max_flow":
+            y, value = find_engine("max_flow")(self, self.potentials(potentials), **options)
+            return (y[0] if single else y), value
+        name, options = self._chosen(engine, options)
         if name == MIXED:
             both = self._mixture(options.pop("memory_limit", MEMORY)).argmax(self.potentials(potentials), **options)
             return (both[0][0] if single else both[0]), both[1]
         if name != "exact":
-            found: tuple[IntArray, FloatArray] = find_engine("max_product")(self, potentials, **options)
-            return found
+            y, value = find_engine("max_product")(self, self.potentials(potentials), **options)
+            return (y[0] if single else y), value
         flat, tree = self.potentials(potentials), self.tree(**options)
         value, states = np.zeros((len(flat), self.n_examples)), np.zeros((len(flat), self.n_variables), np.int64)
 
@@ -467,6 +475,15 @@ class FactorGraph:
         self._run(row, tree, len(flat))
         self._check_possible(value)
         return (states[0] if single else states), value.ravel()
+
+    @cached_property
+    def binary_pairs(self) -> bool:
+        """Whether all variables have two states, and all factors one or two variables."""
+        return bool((self.cardinalities == 2).all() and np.isin(np.diff(self.scope_offsets), (1, 2)).all())
+
+    def decoder(self, potentials: FloatArray) -> str:
+        """The engine of `argmax` where it is not exact."""
+        return "max_flow" if self.binary_pairs and np.isfinite(potentials).all() else "bp"
 
     def sample(self, potentials: Any, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` independent configurations, shape (size, variables), of one set of potentials."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.results import FloatArray, IntArray, Result
 from .elimination import Elimination, joined
-from .scopes import Scopes
+from .scopes import Scopes, ranges
 
 if TYPE_CHECKING:
     from .factor_graph import FactorGraph
@@ -22,13 +22,14 @@ class Part:
     Attributes
     ----------
     graph : FactorGraph
-    examples, variables, index : int arrays
-        The examples, variables and entries of potentials of the whole that are those of the part, in order.
+    examples, variables, factors, index : int arrays
+        The examples, variables, factors and entries of potentials of the whole that are those of the part, in order.
     """
 
     graph: FactorGraph
     examples: IntArray
     variables: IntArray
+    factors: IntArray
     index: IntArray
 
 
@@ -59,7 +60,7 @@ class Mixture:
     def infer(self, potentials: FloatArray, **options: Any) -> Result:
         """Answers of both parts as one; options are those of tree-reweighted belief propagation."""
         graph, rows = self.graph, len(potentials)
-        log_z, lower, upper = (np.full((rows, graph.n_examples), bound) for bound in (np.nan, -np.inf, np.inf))
+        log_z, lower, upper, gap = (np.full((rows, graph.n_examples), bound) for bound in (np.nan, -np.inf, np.inf, 0.0))
         marginals = np.zeros_like(potentials)
         result = Result(log_z, marginals)
         for part, engine in ((self.exact, "exact"), (self.rest, "trw")):
@@ -67,22 +68,27 @@ class Mixture:
                 continue
             own = {"memory_limit": self.memory_limit} if engine == "exact" else options
             result = part.graph.infer(potentials[:, part.index], engine, **own)
-            for whole, piece in ((log_z, result.log_z), (lower, result.lower), (upper, result.upper)):
+            pieces = ((log_z, result.log_z), (lower, result.lower), (upper, result.upper), (gap, result.certificate))
+            for whole, piece in pieces:
                 if piece is not None:
                     whole[:, part.examples] = piece.reshape(rows, -1)
             marginals[:, part.index] = result.marginals
         bounds: dict[str, Any] = {"lower": lower.ravel(), "upper": upper.ravel()}
+        if options.get("certify"):
+            bounds["certificate"] = gap.ravel()
         return replace(result, log_z=log_z.ravel(), marginals=marginals, engine="mixed", **bounds)
 
     def argmax(self, potentials: FloatArray, **options: Any) -> tuple[IntArray, FloatArray]:
         """Best configurations, and good ones by max-product, whose options these are."""
         graph, rows = self.graph, len(potentials)
         states, value = np.zeros((rows, graph.n_variables), np.int64), np.zeros((rows, graph.n_examples))
-        for part, engine in ((self.exact, "exact"), (self.rest, "bp")):
+        for part in (self.exact, self.rest):
             if part is None:
                 continue
-            own = {"memory_limit": self.memory_limit} if engine == "exact" else options
-            y, score = part.graph.argmax(potentials[:, part.index], engine, **own)
+            mine = potentials[:, part.index]
+            engine = "exact" if part is self.exact else part.graph.decoder(mine)
+            own = {"memory_limit": self.memory_limit} if engine == "exact" else options if engine == "bp" else {}
+            y, score = part.graph.argmax(mine, engine, **own)
             states[:, part.variables], value[:, part.examples] = y, score.reshape(rows, -1)
         return states, value.ravel()
 
@@ -90,11 +96,28 @@ class Mixture:
 def _part(graph: FactorGraph, examples: IntArray, plan: Elimination | None = None) -> Part:
     """Some examples, given in order, as a graph; `plan` is its elimination, if that is known."""
     kept, mine = np.isin(graph.examples, examples), np.isin(graph.factor_examples, examples)
-    variables, number = np.flatnonzero(kept), np.cumsum(kept) - 1
-    lengths = np.diff(graph.scope_offsets)
-    offsets = np.concatenate(([0], np.cumsum(lengths[mine])))
-    scopes = Scopes(offsets, number[graph.members[np.repeat(mine, lengths)]])
+    part = _cut(graph, examples, np.flatnonzero(kept), np.flatnonzero(mine))
+    part.graph._elimination = plan
+    return part
+
+
+def each_example(graph: FactorGraph) -> list[Part]:
+    """All examples as graphs of their own."""
+    numbers = np.arange(graph.n_examples)
+    order = np.argsort(graph.factor_examples, kind="stable")
+    ends = np.searchsorted(graph.factor_examples[order], np.arange(graph.n_examples + 1))
+    starts = np.searchsorted(graph.examples, np.arange(graph.n_examples + 1))
+    return [
+        _cut(graph, numbers[e : e + 1], np.arange(starts[e], starts[e + 1]), order[ends[e] : ends[e + 1]])
+        for e in range(graph.n_examples)
+    ]
+
+
+def _cut(graph: FactorGraph, examples: IntArray, variables: IntArray, factors: IntArray) -> Part:
+    lengths, sizes = np.diff(graph.scope_offsets)[factors], np.diff(graph.offsets)[factors]
+    members = graph.members[ranges(graph.scope_offsets[factors], lengths)]
+    scopes = Scopes(np.concatenate(([0], np.cumsum(lengths))), np.searchsorted(variables, members))
     renumbered = np.searchsorted(examples, graph.examples[variables])
     part = type(graph)(graph.cardinalities[variables], scopes, examples=renumbered, n_jobs=graph.n_jobs)
-    part._elimination, part._numbers = plan, examples
-    return Part(part, examples, variables, np.flatnonzero(np.repeat(mine, np.diff(graph.offsets))))
+    part._numbers = examples
+    return Part(part, examples, variables, factors, ranges(graph.offsets[factors], sizes))

@@ -37,3 +37,14 @@ def flat_scopes(factors: Iterable[Any]) -> Scopes:
             members.append(np.array([int(v) for scope in scopes for v in scope], dtype=np.int64))
     offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
     return Scopes(offsets, np.concatenate([np.zeros(0, np.int64), *members]))
+
+
+def ranges(first: IntArray, count: IntArray) -> IntArray:
+    """Numbers from each `first` on, as many as `count` says.
+
+    >>> import numpy as np
+    >>> ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(count)
+    return np.asarray(np.repeat(first - ends + count, count) + np.arange(ends[-1] if len(ends) else 0))

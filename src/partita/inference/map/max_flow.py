@@ -17,6 +17,8 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice
 from ...structures import FactorGraph
+from ...structures.mixture import Part, each_example
+from ..belief_propagation import max_product
 from .oracle import Answer, scored
 
 SOLVERS = ("auto", "ortools", "scipy")
@@ -47,7 +49,7 @@ class MaxFlowOracle:
     polytope = "local"
 
     def __init__(self, graph: FactorGraph, solver: str = "auto") -> None:
-        if not takes_flow(graph):
+        if not graph.binary_pairs:
             raise ValueError("a maximum flow needs variables with two states and factors of one or two variables")
         self.graph, self.solver, self.delta = graph, _solver(check_choice("solver", solver, SOLVERS)), 0.0
 
@@ -61,25 +63,33 @@ class MaxFlowOracle:
 
     def __call__(self, potentials: FloatArray) -> Answer:
         u = np.asarray(potentials, dtype=np.float64)
+        shares = self.shares(u)
+        variables, places, (i, j), tables = self._layout
+        out = np.zeros(self.graph.size)
+        out[places] = np.column_stack([1.0 - shares, shares])[variables]
+        a, b = shares[i], shares[j]
+        both = np.where(self._gain(u[tables]) > 0.0, np.minimum(a, b), np.maximum(a + b - 1.0, 0.0))  # the best table
+        out[tables] = np.column_stack([1.0 - a - b + both, b - both, a - both, both])
+        return scored(out, u, self.polytope, self.delta)
+
+    @staticmethod
+    def _gain(pair: FloatArray) -> FloatArray:
+        return np.asarray(pair[:, 3] - pair[:, 2] - pair[:, 1] + pair[:, 0])
+
+    def shares(self, u: FloatArray) -> FloatArray:
+        """Of each variable the share of state 1: zero, a half, or one."""
         if not np.isfinite(u).all():
             raise ValueError("a maximum flow takes finite potentials")
         variables, places, (i, j), tables = self._layout
         own, pair, n = u[places], u[tables], self.graph.n_variables
-        gain = pair[:, 3] - pair[:, 2] - pair[:, 1] + pair[:, 0]
+        gain = self._gain(pair)
         # the score is a constant, less costs of states 1, less |gain| where a pair does not do what its gain asks for
         cost: FloatArray = np.bincount(variables, own[:, 0] - own[:, 1], n).astype(np.float64)
         cost -= np.bincount(i, pair[:, 2] - pair[:, 0] + np.maximum(gain, 0.0), n)
         cost -= np.bincount(j, pair[:, 1] - pair[:, 0], n)
-        shares = self._shares(cost, gain)
-        out = np.zeros(self.graph.size)
-        out[places] = np.column_stack([1.0 - shares, shares])[variables]
-        a, b = shares[i], shares[j]
-        both = np.where(gain > 0.0, np.minimum(a, b), np.maximum(a + b - 1.0, 0.0))  # the best table with these shares
-        out[tables] = np.column_stack([1.0 - a - b + both, b - both, a - both, both])
-        return scored(out, u, self.polytope, self.delta)
+        return self._flow(cost, gain)
 
-    def _shares(self, cost: FloatArray, gain: FloatArray) -> FloatArray:
-        """Of each variable the share of state 1: zero, a half, or one."""
+    def _flow(self, cost: FloatArray, gain: FloatArray) -> FloatArray:
         i, j = self._layout[2].astype(np.int32)
         n = self.graph.n_variables
         nodes, weight, agree = np.arange(n, dtype=np.int32), np.abs(gain), gain >= 0.0
@@ -109,9 +119,23 @@ class MaxFlowOracle:
         return side(tails, heads, whole, source, source + 1)
 
 
-def takes_flow(graph: FactorGraph) -> bool:
-    """Whether all variables have two states, and factors one or two variables."""
-    return bool((graph.cardinalities == 2).all() and np.isin(np.diff(graph.scope_offsets), (1, 2)).all())
+def flow_argmax(graph: FactorGraph, potentials: FloatArray, solver: str = "auto") -> tuple[IntArray, FloatArray]:
+    """Configurations of rows of potentials and their scores, of each example; see `FactorGraph.argmax`."""
+    check_choice("solver", solver, SOLVERS)
+    states = np.zeros((len(potentials), graph.n_variables), np.int64)
+    oracles = [(part, MaxFlowOracle(part.graph, solver)) for part in each_example(graph)]
+    open_ = np.zeros(states.shape, bool)
+
+    def work(row: int, part: Part, oracle: MaxFlowOracle) -> None:
+        shares = oracle.shares(potentials[row, part.index])
+        states[row, part.variables] = shares > 0.5
+        open_[row, part.variables] = shares == 0.5
+
+    graph.workers.run(work, [(row, *pair) for row in range(len(potentials)) for pair in oracles])
+    if open_.any():  # what flows decide is right whatever the others are
+        rows = np.flatnonzero(open_.any(1))
+        states[rows] = np.where(open_[rows], max_product(graph, potentials[rows])[0], states[rows])
+    return states, graph.score(potentials, states)
 
 
 def _solver(name: str) -> str:
@@ -131,6 +155,7 @@ def _ortools_cut(tails: Any, heads: Any, capacity: IntArray, source: int, sink: 
 
     flow: Any = max_flow.SimpleMaxFlow()
     flow.add_arcs_with_capacity(tails, heads, capacity)
+    flow.add_arc_with_capacity(source, sink, 0)  # both ends exist
     status = flow.solve(source, sink)
     if status != flow.OPTIMAL:
         raise RuntimeError(f"OR-tools failed to find a maximum flow (status {status})")

@@ -1,0 +1,121 @@
+"""GraphCRF with tree-reweighted likelihoods, certified, by messages and by best configurations only."""
+
+import numpy as np
+import pytest
+
+from partita import GraphCRF
+from partita.core.errors import CapabilityError
+from partita.estimators.graph_data import read_graphs, read_labels
+from partita.inference.belief_propagation import tree_reweighted
+from partita.objectives.graph import GraphLikelihood
+from partita.solvers import BlockFrankWolfe
+from partita.structures import FactorGraph
+
+
+def pictures(rng, count=6, height=5, width=4, labels=2):
+    """Grids of noisy labels that agree with their neighbours, with a feature of edges."""
+    number = np.arange(height * width).reshape(height, width)
+    across, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+    edges = np.vstack([np.column_stack([one.ravel(), two.ravel()]) for one, two in (across, down)])
+    X, y = [], []
+    for _ in range(count):
+        truth = np.zeros((height, width), int)
+        truth[:, rng.integers(1, width) :] = rng.integers(1, labels)
+        x = (truth.ravel() == np.arange(labels)[:, None]).T + rng.standard_normal((truth.size, labels))
+        X.append((x, edges, np.abs(x[edges[:, 0]] - x[edges[:, 1]]).sum(1, keepdims=True)))
+        y.append(truth.ravel())
+    return X, y
+
+
+def objective(X, y, l2=1.0):
+    data = read_graphs(X, True)
+    codes, classes = read_labels(y, data, None)
+    model = GraphCRF()
+    model.kinds_, model.widths_ = list(data.factors), [F.shape[1] for _, F in data.factors.values()]
+    model.classes_, model.symmetric_ = classes["node"], False
+    return GraphLikelihood(model._compile(data)[1], codes, penalty=l2, engine="trw", options={"tol": 1e-12})
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_the_certificate_holds_at_any_parameters(rng, labels):
+    X, y = pictures(rng, labels=labels)
+    F = objective(X, y)
+    best = F.at(np.zeros(F.size))
+    for scale in (0.0, 0.1, 1.0):
+        point = F.at(scale * rng.standard_normal(F.size))
+        blocks = F.blocks()
+        assert -blocks.value() <= point.value + 1e-9  # weak duality
+        best = min(best, point, key=lambda p: p.value)
+        assert np.isfinite(point.gap)
+    fitted = GraphCRF(likelihood="bethe", tol=1e-10).fit(X, y)
+    minimum = F.at(fitted.parameters_).value
+    assert fitted.gap_ <= 1e-10 * F.scale
+    for scale in (0.0, 0.1, 1.0):
+        point = F.at(fitted.parameters_ + scale * rng.standard_normal(F.size))
+        assert point.value - minimum <= point.gap
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+@pytest.mark.parametrize("batch", [False, True])
+def test_best_configurations_alone_lead_to_the_same_parameters(rng, labels, batch):
+    X, y = pictures(rng, count=3, height=3, width=3, labels=labels)
+    messages = GraphCRF(likelihood="bethe", l2=5.0, tol=1e-10).fit(X, y)
+    F = objective(X, y, 5.0)
+    blocks = F.blocks()
+    minimum = F.at(messages.parameters_).value
+    gaps = []
+    for _ in range(60):
+        before = blocks.value()
+        if batch:
+            blocks.step_all(None)
+        else:
+            for m in range(3):
+                blocks.step(m, None)
+        assert blocks.value() <= before + 1e-12
+        gaps.append(blocks.gap())
+        assert -1e-9 <= blocks.value() + minimum <= gaps[-1] + 1e-9
+        away = blocks.parameters - messages.parameters_
+        assert 2.5 * float(away @ away) <= gaps[-1] + 1e-9
+    assert min(gaps) < 0.02 * gaps[0]
+
+
+@pytest.mark.filterwarnings("ignore:GraphCRF stopped at the iteration limit")
+def test_frank_wolfe_as_a_solver(rng):
+    X, y = pictures(rng, count=4)
+    fast = GraphCRF(likelihood="bethe", l2=2.0).fit(X, y)
+    slow = GraphCRF(likelihood="bethe", l2=2.0, solver=BlockFrankWolfe(), max_iter=150, tol=1e-2).fit(X, y)
+    assert slow.gap_ < 1e-3 * slow.trace_.gap[0]
+    away = slow.parameters_ - fast.parameters_
+    assert float(away @ away) <= 2.0 * (slow.gap_ + fast.gap_)  # both are as far from the minimum as they say
+    assert fast.score(X, y) > 0.9
+
+
+def test_what_bethe_refuses(rng):
+    X, y = pictures(rng, count=2)
+    with pytest.raises(ValueError, match="l2 must be above zero"):
+        GraphCRF(likelihood="bethe", l2=0.0).fit(X, y)
+    with pytest.raises(ValueError, match="engine 'auto' or 'trw'"):
+        GraphCRF(likelihood="bethe", engine="exact").fit(X, y)
+    with pytest.raises(ValueError, match="all known"):
+        GraphCRF(likelihood="bethe").fit(X, [np.where(np.arange(len(t)) == 0, -1, t) for t in y])
+    with pytest.raises(CapabilityError, match="block_frank_wolfe cannot minimise"):
+        GraphCRF(solver="block_frank_wolfe", engine="exact").fit(X, y)
+    model = GraphCRF(
+        likelihood="bethe", solver="block_frank_wolfe", classes=[0, 1], tables={"edge": [[0.0, -np.inf], [0.0, 0.0]]}
+    )
+    with pytest.raises(ValueError, match="forbid"):
+        model.fit(X, [np.zeros_like(t) for t in y])
+
+
+@pytest.mark.parametrize("cards", [[2] * 6, [3, 2, 4, 2, 3, 2]])
+def test_the_certificate_of_tree_reweighted_messages(rng, cards):
+    """It is above the distance from the largest free energy, after any number of sweeps, and goes to zero."""
+    scopes = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 0), (1, 3, 5)]
+    graph = FactorGraph(cards, scopes if cards[0] == 3 else scopes[:-1])
+    u = 2.0 * rng.standard_normal((1, graph.size))
+    best = tree_reweighted(graph, u, tol=1e-13, max_iter=10_000, lower=False, certify=True)
+    assert best.gap[0] < 1e-9
+    for sweeps in (1, 2, 3, 5, 10, 20):
+        found = tree_reweighted(graph, u, max_iter=sweeps, lower=False, certify=True)
+        attained = found.upper - found.gap
+        assert attained[0] <= best.log_z[0] + 1e-9 <= found.upper[0] + 2e-9
