@@ -14,17 +14,19 @@ _HOMES = {
     "mean_field": ("mean_field", "mean_field"),
     "gibbs": ("gibbs", "gibbs"),
     "frank_wolfe": ("graph_frank_wolfe", "graph_frank_wolfe"),
+    "perturb_and_map": ("perturb_and_map", "perturb_and_map"),
     "max_product": ("belief_propagation", "max_product"),
     "max_flow": ("map.max_flow", "flow_argmax"),
     "matching_bethe": ("matching_bethe", "matching_bethe"),
     "matching_frank_wolfe": ("frank_wolfe", "matching_frank_wolfe"),
+    "matching_perturb_and_map": ("perturb_and_map", "matching_perturb_and_map"),
     "matching_chain": ("matching_chain", "matching_chain"),
     "assignment": ("map.assignment", "assignments"),
     "assignment_duals": ("map.assignment", "assignment_duals"),
     "general_matching": ("map.general_matching", "general_matchings"),
 }
 #: Those that answer about marginals.
-APPROXIMATE = ("bp", "trw", "mean_field", "gibbs", "frank_wolfe")
+APPROXIMATE = ("bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map")
 
 
 def find_engine(name: str) -> Callable[..., Any]:

@@ -351,7 +351,7 @@ class FactorGraph:
 
         Parameters
         ----------
-        engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe"}
+        engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map"}
             ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted. If it fits for some examples
             only, these are exact and the others tree-reweighted (``"mixed"``). The result says which.
             One that has not converged says so in the status of the result, and by a ConvergenceWarning.

@@ -18,7 +18,7 @@ from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count, check_flag
 from ..kernels import matching_many, permanent
 
-ENGINES = ("auto", "exact", "bethe", "frank_wolfe")
+ENGINES = ("auto", "exact", "bethe", "frank_wolfe", "perturb_and_map")
 #: Vertices of one side, or of a whole graph, up to which sums are exact at all, and up to which ``"auto"`` takes them.
 LARGEST_EXACT, AUTO_EXACT = 24, 14
 
@@ -83,7 +83,7 @@ class _Matchings:
 
         Parameters
         ----------
-        engine : {"auto", "exact", "bethe", "frank_wolfe"}
+        engine : {"auto", "exact", "bethe", "frank_wolfe", "perturb_and_map"}
             ``"exact"`` sums over all sets of vertices, of which there must be few. ``"bethe"`` is the largest negative free
             energy with the weights `rho` of its entropies, by messages or scalings; `gap` says how far below the largest
             it can be, `lower` and `upper` are bounds on log Z. ``"frank_wolfe"`` is the same through best matchings only.
@@ -95,8 +95,8 @@ class _Matchings:
         name = self._choose(engine, options)
         if name == "exact":
             result = self.free_energy(flat)
-        elif name == "frank_wolfe":
-            result = replace(find_engine("matching_frank_wolfe")(self, flat, **options), engine=name)
+        elif name != "bethe":
+            result = replace(find_engine(f"matching_{name}")(self, flat, **options), engine=name)
             report(f"engine {name}", result.status)
         else:
             result = self.free_energy(flat, **({"rho": 1.0} | options))
