@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TASKS = ("PR", "MAR", "MAP")
 #: The engines of factor graphs, and those of best configurations; a test keeps them the same.
 ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map")
-DECODERS = ("auto", "exact", "bp")
+DECODERS = ("auto", "exact", "bp", "max_flow")
 
 
 def add_arguments(command: Any) -> None:
