@@ -117,7 +117,9 @@ class Problem:
         return self.model._compile(data)[1]
 
     def objective(self, kind: type[GraphLikelihood] = GraphLikelihood, **options: Any) -> GraphLikelihood:
-        return kind(self.map, self.labels, penalty=self.l2, engine="trw", options={"tol": 1e-7} | options)
+        return kind(
+            self.map, self.labels, penalty=self.l2, engine="trw", options={"tol": 1e-7} | options, inexact=not options
+        )
 
     def marginals(self, theta: np.ndarray, max_iter: int = 100) -> np.ndarray:
         """Of the test pixels, the probability of a horse."""

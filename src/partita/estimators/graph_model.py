@@ -70,6 +70,7 @@ class GraphModel(SavedModel, BaseEstimator):
             base=base,
             engine=self._engine,
             options=self.engine_options,
+            inexact=bethe,
         )
         first = start if start is not None and start.shape == (features.size,) else None
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []

@@ -49,7 +49,8 @@ def bethe(
         variables (which changes nothing on trees and makes the approximation better elsewhere).
         Numbers that do not make the entropy provably concave (`is_concave`) are answered with a warning.
     damping : float or None
-        Share of the old message that is kept, below one. None begins without and raises it when changes do not shrink.
+        Share of the old message that is kept, below one. None begins without (with 0.1 where `rho` is not one) and raises it
+        when changes do not shrink.
     max_iter, tol
         Sweeps, and the change of messages (in logarithms) below which they end.
     schedule : {"sequential", "parallel", "residual"}
@@ -274,10 +275,13 @@ def max_product(
 
 
 class _Brake:
-    """Damping that rises, to a half and then to three quarters, when changes have not shrunk for a while."""
+    """Damping that rises, to a half and then to three quarters, when changes have not shrunk for a while.
 
-    def __init__(self, damping: float | None) -> None:
-        self.damping = 0.0 if damping is None else damping
+    Reweighted messages begin with a little: without, some of strong pairs go back and forth for ever.
+    """
+
+    def __init__(self, damping: float | None, reweighted: bool) -> None:
+        self.damping = damping if damping is not None else 0.1 if reweighted else 0.0
         self.steps = [0.5, 0.75] if damping is None else []
         self.seen: list[float] = []
 
@@ -311,6 +315,7 @@ class _Run:
         self.max_iter, self.tol = check_count("max_iter", max_iter), check_real("tol", tol, minimum=0.0)
         self.schedule = check_choice("schedule", schedule, SCHEDULES)
         self.graph, self.inner, self.rho, self.best = graph, inner, rho, best
+        self.reweighted = not (rho == 1.0).all()
         self.constant = inner.constant(potentials)
         self.states, self.tables = inner.scores(potentials)
         possible = inner.prune(self.states, self.tables) and bool((self.constant > -np.inf).all())
@@ -364,7 +369,7 @@ class _Run:
         """Sweeps back and forth, each chunk of examples until it settles: how many at most, and whether all have."""
 
         def work(lo: int, hi: int, first: int, last: int) -> tuple[int, bool]:
-            brake = _Brake(self.damping)
+            brake = _Brake(self.damping, self.reweighted)
             for count in range(self.max_iter):
                 prepare(first, last)
                 change = sweep(self.inner.order[lo:hi], count % 2 == 0, brake.damping)
@@ -404,7 +409,7 @@ class _Run:
             kernels.residual_start(*shared, self.best, totals, m, key, heap, place, *scratch)
         ranges = Workers.ranges(inner.n_tables, 40.0 * inner.size)
         out = np.empty_like(m)
-        brake = _Brake(self.damping)
+        brake = _Brake(self.damping, self.reweighted)
         for sweep in range(self.max_iter):
             damping = brake.damping
             self._set_totals(row)
@@ -489,7 +494,7 @@ class _Run:
         alone, workers, inner = len(self.tables) == 1, self.graph.workers, self.inner
         ranges = Workers.ranges(len(d), 100.0 * len(d)) if alone else [(0, len(d))]
         nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
-        brake = _Brake(self.damping)
+        brake = _Brake(self.damping, self.reweighted)
         for sweep in range(self.max_iter):
 
             def part(lo: int, hi: int) -> float:

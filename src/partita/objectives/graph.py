@@ -27,6 +27,9 @@ LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
 CONVEX, WARM = ("exact", "trw", MIXED), ("bp", "trw", MIXED)
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
+#: Of messages that need not settle: the part of the last decrease of F, for each variable, by which they may still change,
+#: and the most.
+FORCING, LOOSEST = 0.1, 0.02
 #: The power of the diagonal of the Hessian that scales steps.
 POWER = 0.5
 
@@ -60,6 +63,9 @@ class GraphLikelihood:
         See `FactorGraph.infer`.
     options : dict, optional
         Of the engine.
+    inexact : bool
+        Messages need only settle as far as the last decrease of F tells a next one from noise. What they lack is part of the
+        gap.
     """
 
     costly_rays = True
@@ -74,6 +80,7 @@ class GraphLikelihood:
         base: FloatArray | None = None,
         engine: str = "auto",
         options: Mapping[str, Any] | None = None,
+        inexact: bool = False,
     ) -> None:
         graph = features.graph
         self.features, self.graph, self.size = features, graph, features.size
@@ -99,6 +106,7 @@ class GraphLikelihood:
         if self.engine in ("trw", MIXED):
             self.options |= {"lower": False, "certify": True}  # a lower bound takes most of the time, and nobody asks
         self._messages: dict[str, Any] = {}
+        self._inexact, self._lowest, self._decrease = inexact and self.engine == "trw", np.inf, np.inf
         if self.engine == "exact":
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
         self.evidence = Evidence(graph, states)
@@ -167,6 +175,8 @@ class GraphLikelihood:
         options = self.options if engine == self.engine else self._options(engine)
         if engine in WARM:
             options = options | {"messages": self._messages.get(name)}
+        if self._inexact:
+            options["tol"] = max(options.get("tol", 0.0), min(FORCING * self._decrease / self.scale, LOOSEST))
         with holding():  # not at every evaluation: the result says it, and estimators do at the end
             result = graph.infer(u, engine, **options)
         self._messages[name] = result.messages
@@ -207,6 +217,14 @@ class GraphLikelihood:
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
         return GraphPoint(self, theta, self.potentials(theta))
 
+    def seen(self, value: float) -> None:
+        """Set how far messages have to settle next: half as far as before if F has not decreased."""
+        if value < self._lowest:
+            self._decrease = self._lowest - value if np.isfinite(self._lowest) else np.inf
+            self._lowest = value
+        else:
+            self._decrease *= 0.5
+
 
 class GraphPoint:
     """The likelihood at one parameter vector."""
@@ -221,6 +239,7 @@ class GraphPoint:
         if self.rest is not None:
             value -= float((o.rest_weights * self.rest.log_z).sum())
         self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+        o.seen(self.value)
 
     @cached_property
     def gradient(self) -> FloatArray:
