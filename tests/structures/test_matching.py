@@ -186,17 +186,39 @@ def test_warm_starts_are_shorter(rng):
         assert warm.n_iter < cold.n_iter
 
 
+def large(kind, n, scale, rng):
+    """A structure and weights."""
+    s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
+    W = scale * rng.standard_normal((n, n))
+    return s, W if kind == "bipartite" else W + W.T
+
+
 @pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
 def test_sweeps_on_threads_are_the_same(kind, rng, monkeypatch):
-    n = 30
-    s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
-    W = rng.standard_normal((n, n))
-    W = W if kind == "bipartite" else W + W.T
-    one = s.infer(W, rho=1.0)
+    s, W = large(kind, 30, 3.0, rng)
+    one = s.infer(W, "bethe")
+    assert one.marginals.max() > 0.6  # scalings do not reach that
     monkeypatch.setattr(matching_bethe, "LARGE", 10)
-    many = s.infer(W, rho=1.0)
+    many = s.infer(W, "bethe")
     np.testing.assert_array_equal(one.marginals, many.marginals)
     assert one.n_iter == many.n_iter
+
+
+@pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
+def test_numbers_of_vertices_agree_with_messages(kind, rng, monkeypatch):
+    s, W = large(kind, 40, 0.5, rng)
+    W += 100.0 if s.perfect else 0.0
+    by_messages = s.infer(W, "bethe", tol=1e-10)
+    monkeypatch.setattr(matching_bethe, "LARGE", 10)
+    found = s.infer(W, "bethe", tol=1e-10)
+    assert found.messages.shape == (1, s.n_vertices)
+    assert found.gap[0] <= 1e-10
+    np.testing.assert_allclose(found.marginals, by_messages.marginals, atol=1e-9)
+    assert found.log_z[0] == pytest.approx(by_messages.log_z[0], abs=1e-9)
+    again = s.infer(W, "bethe", tol=1e-10, messages=found.messages)
+    assert again.n_iter == 1
+    near = s.infer(1.001 * W, "bethe", tol=1e-10, messages=found.messages)
+    assert near.n_iter < found.n_iter
 
 
 def test_large_weights_keep_exact_sums(rng):

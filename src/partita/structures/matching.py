@@ -43,6 +43,12 @@ class _Matchings:
         """The arrays of `kernels.matching`, and the vertex at the other end of each half-edge."""
         return half_edges(self.ends, self.n_vertices, self.left)
 
+    @cached_property
+    def one_other(self) -> tuple[Any, Any]:
+        """The ends of edges as two arrays, for `kernels.matching_scaling`."""
+        ends = self.ends.astype(np.uint32)
+        return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
+
     def weights(self, potentials: ArrayLike) -> FloatArray:
         """Checked potentials as a matrix: examples times edges."""
         raise NotImplementedError
