@@ -291,6 +291,6 @@ def matching_frank_wolfe(
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
     found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
-    status = Status.CONVERGED if (gap <= tol).all() else Status.UNSETTLED
+    status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     calls = max(one[3] for one in found)
     return Result(value, np.array([one[0] for one in found]), status, exact=False, n_iter=calls, certificate=gap)

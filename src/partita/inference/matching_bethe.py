@@ -103,7 +103,7 @@ def _result(structure: Any, rho: float, tol: float, tau: FloatArray, out: FloatA
     """With the value, the certificate and the number of sweeps of each example in `out`."""
     value, gap = out[:, 0].copy(), out[:, 1].copy()
     lower, upper = _bounds(structure, rho, value, gap)
-    status = Status.CONVERGED if (gap <= tol).all() else Status.UNSETTLED
+    status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     return Result(
         value,
         tau,
