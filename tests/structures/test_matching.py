@@ -168,6 +168,31 @@ def test_free_energies_of_general_graphs_are_stationary(rho, perfect, rng):
             assert value(tau + step * d) <= result.log_z[0] + 1e-9
 
 
+@pytest.mark.parametrize("rho", [0.6, 1.0])
+def test_certificates_keep_digits_where_nobody_stays_alone(rho):
+    """With weights of a hundred and more, 1 - degrees is rounding only; one edge has a closed form."""
+    for w in (5.0, 40.0, 300.0):
+        result = Matching(2, perfect=False).infer([w], "bethe", rho=rho)
+        assert result.gap[0] <= 1e-8
+        assert result.log_z[0] == pytest.approx(np.log1p(np.exp(-w)) + w if rho == 1.0 else w, abs=0.2)
+    s = Matching(10, perfect=False)
+    for seed in range(3):
+        W = 20.0 * np.random.default_rng(seed).standard_normal((10, 10))
+        result = s.infer(W + W.T, "bethe", rho=rho)
+        assert result.gap[0] <= 1e-8
+        assert result.log_z[0] >= s.argmax(W + W.T)[1][0] - 1e-7
+
+
+@pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
+@pytest.mark.parametrize("rho", [0.5, 0.8, 0.95])
+def test_nearly_certain_edges_do_not_slow_scalings_down(kind, rho):
+    for seed in range(4):
+        s, W = large(kind, 10, 20.0, np.random.default_rng(seed))
+        result = s.infer(W, "bethe", rho=rho)
+        assert result.gap[0] <= 1e-8
+        assert result.n_iter <= 300
+
+
 def test_weights_shift_free_energies(rng):
     W = rng.standard_normal((5, 5))
     s = BipartiteMatching(5)

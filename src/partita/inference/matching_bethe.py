@@ -208,8 +208,7 @@ def _large(
             wait = sweep + max(1, sweep // 8)
             seen = (messages, totals, log_tau, log_rest)
             workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *seen) for lo, hi in pieces[1]])
-            duals = np.zeros(V) if single else totals - 1.0
-            value, gap = kernels.certify(graph, weights, single, 1.0, duals, tau, log_tau, log_rest, sums, slack)
+            value, gap = kernels.certify(graph, weights, single, 1.0, totals - 1.0, tau, log_tau, log_rest, sums, slack)
             moving = gap < kernels.STUCK * least or gap > kernels.ROUNDING * (1.0 + abs(value))
             stuck = 0 if moving else stuck + 1
             least = min(least, gap)

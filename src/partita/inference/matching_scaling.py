@@ -52,7 +52,7 @@ class Scaling:
                 break
             v, degrees = found
             steps += 1
-        value, gap = self._value(v, degrees), self._certificate(v, degrees)
+        value, gap = self._value(v), self._certificate(v, degrees)
         if self._tau.max() >= 0.499 or not gap <= max(tol, ROUNDING * (1.0 + abs(value))):
             return None
         return value, gap, steps, v
@@ -119,22 +119,15 @@ class Scaling:
             p = z + rz / last * p
         return x
 
-    def _value(self, v: FloatArray, degrees: FloatArray) -> float:
-        rests = float(np.sum(self._workers.run(kernels.log_rests, [(self._tau[part],) for part in self._pieces])))
-        if not self._single:
-            return float(v.sum()) + rests
-        sums = degrees - np.exp(-v)
-        alone = np.maximum(1.0 - sums, 1e-300)
-        return float(v @ sums - alone @ np.log(alone)) + rests
+    def _value(self, v: FloatArray) -> float:
+        rests = self._workers.run(kernels.log_rests, [(self._tau[part],) for part in self._pieces])
+        return float(v.sum() + np.sum(rests))
 
     def _certificate(self, v: FloatArray, degrees: FloatArray) -> float:
         """That of `kernels.matching.certify`, with a gradient that is equal to the dual numbers."""
-        if self._single:
-            sums = degrees - np.exp(-v)
-            rising = v + np.log(np.maximum(1.0 - sums, 1e-300))
-            return float((np.maximum(rising, 0.0) - rising * sums + np.maximum(sums - 1.0, 0.0)).sum())
-        wrong, level = 1.0 - degrees, v - v.mean()
-        if self._left:
-            level[: self._left] -= level[: self._left].mean()
+        wrong, level = 1.0 - degrees, v - 1.0
+        if not self._single:  # constants do not matter
+            level -= level.mean()
+            level[: self._left] -= level[: self._left].mean() if self._left else 0.0
             level[self._left :] -= level[self._left :].mean()
         return max(float(level @ wrong), 0.0) + float(np.abs(wrong) @ (1.0 + np.abs(level)))
