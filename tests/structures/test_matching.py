@@ -183,6 +183,15 @@ def test_certificates_keep_digits_where_nobody_stays_alone(rho):
         assert result.log_z[0] >= s.argmax(W + W.T)[1][0] - 1e-7
 
 
+@pytest.mark.parametrize("scale", [10.0, 50.0])
+def test_frozen_messages_keep_their_certificates(scale):
+    """Where messages have reached their largest, the certificate still shows that the solution is the best permutation."""
+    s, rng = BipartiteMatching(6), np.random.default_rng(1)
+    result = s.infer(scale * rng.standard_normal((60, 6, 6)), "bethe", tol=1e-8)
+    assert (result.gap <= 1e-8).all()
+    assert (result.marginals.max(2).min(1) > 1.0 - 1e-9).sum() >= 20  # frozen ones
+
+
 @pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
 @pytest.mark.parametrize("rho", [0.5, 0.8, 0.95])
 def test_nearly_certain_edges_do_not_slow_scalings_down(kind, rho):

@@ -60,7 +60,8 @@ def largest_message(weights):
 
 @kernel
 def send(starts, edges, others, weights, single, cap, lo, hi, messages, totals):
-    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges, up to `cap`."""
+    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges, up to `cap`. There is no lowest:
+    those to the other edges of a frozen vertex must stay the reverse of its largest, or its weight is lost."""
     most = 0
     for i in range(lo, hi):
         most = max(most, starts[i + 1] - starts[i])
@@ -71,7 +72,7 @@ def send(starts, edges, others, weights, single, cap, lo, hi, messages, totals):
             x[k] = weights[edges[first + k]] + messages[others[first + k]]
         totals[i] = _leave_one_out(x, n, single, out)
         for k in range(n):
-            messages[first + k] = max(-cap, min(cap, -out[k]))
+            messages[first + k] = min(cap, -out[k])
 
 
 @kernel
