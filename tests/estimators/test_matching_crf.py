@@ -107,6 +107,9 @@ def test_edges_and_pairs_are_read(rng):
     assert model.predict_marginals(X)[0].shape == (13,)
     loose = MatchingCRF(bipartite=False, perfect=False).fit(X, [np.array([(0, 1)])] * 8)
     assert loose.predict_marginals(X)[0].sum() < 3.0
+    more = MatchingCRF(bipartite=False, perfect=False).fit([{**x, "n_vertices": 8} for x in X], [np.array([(0, 1)])] * 8)
+    assert more.predict([{**X[0], "n_vertices": 8}])[0].shape == (8,)
+    np.testing.assert_allclose(more.parameters_, loose.parameters_, atol=1e-5)
 
 
 def test_files_clones_and_warm_starts(rng, tmp_path):
@@ -128,7 +131,12 @@ def test_files_clones_and_warm_starts(rng, tmp_path):
         ({"perfect": False}, None, "bipartite=False"),
         ({"bipartite": False}, None, "symmetric"),
         ({}, lambda X, y: (X[:3], y), "matching for each"),
-        ({}, lambda X, y: (X, [[0, 0, 1, 2]] * 4), "example 0: y must be a permutation"),
+        ({}, lambda X, y: (X, [[0, 0, 1, 2]] * 4), r"^y: example 0: y must be a permutation of 0\.\.3$"),
+        (
+            {"bipartite": False},
+            lambda X, y: ([{"edges": [(0, 1)], "features": [[1.0]], "n_vertices": 1}], y[:1]),
+            "n_vertices",
+        ),
         ({}, lambda X, y: (X, [[(0, 1), (0, 0), (1, 1), (2, 2), (3, 3)]] * 4), "a row is in two"),
         ({}, lambda X, y: ([x * np.nan for x in X], y), "NaN"),
         ({}, lambda X, y: ([*X[:3], X[3][:1]], y), "different numbers of features"),

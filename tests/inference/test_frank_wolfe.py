@@ -7,6 +7,7 @@ import pytest
 
 from partita import BlockFrankWolfe, MatchingCRF
 from partita.inference.frank_wolfe import VARIANTS, MatchingEnergy, covering, matching_frank_wolfe, maximize
+from partita.inference.matching_bethe import matching_bethe
 from partita.structures import BipartiteMatching, FactorGraph, Matching
 
 
@@ -29,6 +30,37 @@ def test_lazy_steps_ask_the_solver_less(rng):
     energy = MatchingEnergy(s, rng.standard_normal(100))
     calls = {variant: maximize(energy, variant, 1e-3, 3000)[3] for variant in VARIANTS}
     assert calls["blended"] < calls["pairwise"] < calls["plain"]
+    assert 5 * calls["blended"] <= calls["plain"]
+
+
+@pytest.mark.parametrize("variant", ["pairwise", "blended"])
+@pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
+def test_large_weights_do_not_jam(variant, kind):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n = 6
+        s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
+        w = 50.0 * rng.standard_normal((1, s.n_edges))
+        found = matching_frank_wolfe(s, w, variant=variant, tol=1e-6)
+        assert found.gap[0] <= 1e-6
+        best = w[0] @ s._edges(s.best(w))[0]
+        assert found.log_z[0] >= best - 1e-6
+        if kind == "bipartite":  # the same polytope; messages may need more sweeps than they have
+            by_messages = matching_bethe(s, w)
+            assert abs(found.log_z[0] - by_messages.log_z[0]) <= by_messages.gap[0] + 1e-6
+
+
+@pytest.mark.parametrize("rho", [0.6, 1.0])
+@pytest.mark.parametrize("perfect", [True, False])
+def test_slopes_are_those_of_the_gradient(rho, perfect, rng):
+    s = Matching(6, perfect=perfect)
+    energy = MatchingEnergy(s, rng.standard_normal(s.n_edges), rho)
+    points = s._edges(covering(s))
+    tau = points.mean(0)
+    direction = points[0] - points[1]
+    slope = energy.along(tau, direction)
+    for step in (0.0, 0.05, 0.1):
+        assert slope(step) == pytest.approx(energy.gradient(tau + step * direction) @ direction, abs=1e-10)
 
 
 @pytest.mark.parametrize("perfect", [True, False])

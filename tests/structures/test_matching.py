@@ -168,6 +168,40 @@ def test_free_energies_of_general_graphs_are_stationary(rho, perfect, rng):
             assert value(tau + step * d) <= result.log_z[0] + 1e-9
 
 
+@pytest.mark.parametrize("rho", [0.6, 1.0])
+def test_certificates_keep_digits_where_nobody_stays_alone(rho):
+    """With weights of a hundred and more, 1 - degrees is rounding only; one edge has a closed form."""
+    for w in (5.0, 40.0, 300.0):
+        result = Matching(2, perfect=False).infer([w], "bethe", rho=rho)
+        assert result.gap[0] <= 1e-8
+        assert result.log_z[0] == pytest.approx(np.log1p(np.exp(-w)) + w if rho == 1.0 else w, abs=0.2)
+    s = Matching(10, perfect=False)
+    for seed in range(3):
+        W = 20.0 * np.random.default_rng(seed).standard_normal((10, 10))
+        result = s.infer(W + W.T, "bethe", rho=rho)
+        assert result.gap[0] <= 1e-8
+        assert result.log_z[0] >= s.argmax(W + W.T)[1][0] - 1e-7
+
+
+@pytest.mark.parametrize("scale", [10.0, 50.0])
+def test_frozen_messages_keep_their_certificates(scale):
+    """Where messages have reached their largest, the certificate still shows that the solution is the best permutation."""
+    s, rng = BipartiteMatching(6), np.random.default_rng(1)
+    result = s.infer(scale * rng.standard_normal((60, 6, 6)), "bethe", tol=1e-8)
+    assert (result.gap <= 1e-8).all()
+    assert (result.marginals.max(2).min(1) > 1.0 - 1e-9).sum() >= 20  # frozen ones
+
+
+@pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
+@pytest.mark.parametrize("rho", [0.5, 0.8, 0.95])
+def test_nearly_certain_edges_do_not_slow_scalings_down(kind, rho):
+    for seed in range(4):
+        s, W = large(kind, 10, 20.0, np.random.default_rng(seed))
+        result = s.infer(W, "bethe", rho=rho)
+        assert result.gap[0] <= 1e-8
+        assert result.n_iter <= 300
+
+
 def test_weights_shift_free_energies(rng):
     W = rng.standard_normal((5, 5))
     s = BipartiteMatching(5)
@@ -186,17 +220,39 @@ def test_warm_starts_are_shorter(rng):
         assert warm.n_iter < cold.n_iter
 
 
+def large(kind, n, scale, rng):
+    """A structure and weights."""
+    s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
+    W = scale * rng.standard_normal((n, n))
+    return s, W if kind == "bipartite" else W + W.T
+
+
 @pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
 def test_sweeps_on_threads_are_the_same(kind, rng, monkeypatch):
-    n = 30
-    s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
-    W = rng.standard_normal((n, n))
-    W = W if kind == "bipartite" else W + W.T
-    one = s.infer(W, rho=1.0)
+    s, W = large(kind, 30, 3.0, rng)
+    one = s.infer(W, "bethe")
+    assert one.marginals.max() > 0.6  # scalings do not reach that
     monkeypatch.setattr(matching_bethe, "LARGE", 10)
-    many = s.infer(W, rho=1.0)
+    many = s.infer(W, "bethe")
     np.testing.assert_array_equal(one.marginals, many.marginals)
     assert one.n_iter == many.n_iter
+
+
+@pytest.mark.parametrize("kind", ["bipartite", "general", "free"])
+def test_numbers_of_vertices_agree_with_messages(kind, rng, monkeypatch):
+    s, W = large(kind, 40, 0.5, rng)
+    W += 100.0 if s.perfect else 0.0
+    by_messages = s.infer(W, "bethe", tol=1e-10)
+    monkeypatch.setattr(matching_bethe, "LARGE", 10)
+    found = s.infer(W, "bethe", tol=1e-10)
+    assert found.messages.shape == (1, s.n_vertices)
+    assert found.gap[0] <= 1e-10
+    np.testing.assert_allclose(found.marginals, by_messages.marginals, atol=1e-9)
+    assert found.log_z[0] == pytest.approx(by_messages.log_z[0], abs=1e-9)
+    again = s.infer(W, "bethe", tol=1e-10, messages=found.messages)
+    assert again.n_iter == 1
+    near = s.infer(1.001 * W, "bethe", tol=1e-10, messages=found.messages)
+    assert near.n_iter < found.n_iter
 
 
 def test_large_weights_keep_exact_sums(rng):

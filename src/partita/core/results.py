@@ -33,6 +33,10 @@ class Status(Enum):
         "not converged: messages (or probabilities) still changed in the last sweep. Raise max_iter, set damping to 0.5 or "
         "more if they go round in circles, or loosen tol (all options of the engine); bounds on log Z hold all the same"
     )
+    UNCERTIFIED = (
+        "not converged: the answer can be farther from the largest value than tol, by as much as its gap says. Raise "
+        "max_iter or loosen tol (options of the engine)"
+    )
     SAMPLED = "sampled: averages over random draws, whose error halves when n_samples is four times as large"
     TIME_LIMIT = "stopped at the time limit: raise time_limit or loosen tol"
     INTERRUPTED = "interrupted from the keyboard: the best iterate so far is kept"

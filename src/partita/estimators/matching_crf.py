@@ -38,7 +38,9 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
         Rows are matched with columns. Else all vertices are of one kind.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``, or ``"block_frank_wolfe"`` (see `BlockFrankWolfe`), which needs
-        best matchings only to learn.
+        best matchings only to learn. With ``bipartite=False`` its steps stay within means of matchings, while the objective
+        and `gap_` are those of all numbers of edges with degrees of one, a larger set: it may end above the minimum, and the
+        gap then does not fall to `tol`.
     max_iter : int
         Most iterations of the solver.
     tol : float
@@ -64,7 +66,8 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
 
     - an array of shape (features, n, n): edge (i, j) has the features ``x[:, i, j]``. With ``bipartite=False`` the matrices
       must be symmetric;
-    - ``{"edges": pairs, "features": matrix}`` with a row of features for each pair (not bipartite);
+    - ``{"edges": pairs, "features": matrix}`` with a row of features for each pair (not bipartite), and ``"n_vertices"`` if
+      the last vertices have no edge;
     - ``{"rows": matrix, "columns": matrix}``, or ``{"nodes": matrix}`` if not bipartite: features of vertices. The weight of
       edge (i, j) is then ``x_i' T z_j``, and the parameters are the matrix T.
 

@@ -26,7 +26,7 @@ class Batch:
 class _Example:
     key: Any  # examples with the same key are on the same graph
     parts: tuple[FloatArray, ...]
-    ends: IntArray | None
+    graph: Any  # the number of vertices of a complete graph, or pairs of vertices
     width: tuple[int, ...]  # of the parameters
 
 
@@ -68,22 +68,22 @@ def _read(x: Any, i: int, bipartite: bool) -> _Example:
             raise ValueError(f"X: example {i} must have shape (features, n, n), got {F.shape}")
         if not bipartite and not np.allclose(F, F.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
             raise ValueError(f"X: example {i} must have symmetric matrices of features (or set bipartite=True)")
-        return _Example(("edges", F.shape[1]), (F,), None, (F.shape[0],))
+        return _Example(("edges", F.shape[1]), (F,), F.shape[1], (F.shape[0],))
     keys = set(x)
-    if keys == {"edges", "features"} and not bipartite:
+    if keys - {"n_vertices"} == {"edges", "features"} and not bipartite:
         F = _array(x["features"], "features", i, 2)
-        ends = Matching(x["edges"], perfect=False, n_vertices=None).ends
-        if len(F) != len(ends):
-            raise ValueError(f"X: example {i} has {len(ends)} edges and {len(F)} rows of features")
-        return _Example(("edges", ends.tobytes()), (F,), ends, (F.shape[1],))
+        graph = _graph(i, x["edges"], perfect=False, n_vertices=x.get("n_vertices"))
+        if len(F) != graph.n_edges:
+            raise ValueError(f"X: example {i} has {graph.n_edges} edges and {len(F)} rows of features")
+        return _Example(("edges", graph.ends.tobytes(), graph.n_vertices), (F,), graph.ends, (F.shape[1],))
     if keys == {"nodes"} and not bipartite:
         N = _array(x["nodes"], "nodes", i, 2)
-        return _Example(("nodes", len(N)), (N, N), None, (N.shape[1], N.shape[1]))
+        return _Example(("nodes", len(N)), (N, N), len(N), (N.shape[1], N.shape[1]))
     if keys == {"rows", "columns"} and bipartite:
         L, R = _array(x["rows"], "rows", i, 2), _array(x["columns"], "columns", i, 2)
         if len(L) != len(R):
             raise ValueError(f"X: example {i} has {len(L)} rows and {len(R)} columns; perfect matchings need as many")
-        return _Example(("nodes", len(L)), (L, R), None, (L.shape[1], R.shape[1]))
+        return _Example(("nodes", len(L)), (L, R), len(L), (L.shape[1], R.shape[1]))
     wanted = "'rows' and 'columns'" if bipartite else "'nodes', or 'edges' and 'features'"
     raise ValueError(
         f"X: example {i} must be an array (features, n, n) or a dict with {wanted}; got keys {sorted(map(str, keys))}"
@@ -93,10 +93,16 @@ def _read(x: Any, i: int, bipartite: bool) -> _Example:
 def _structure(
     example: _Example, bipartite: bool, perfect: bool, n_jobs: int | None, i: int
 ) -> BipartiteMatching | Matching:
+    if bipartite:
+        return BipartiteMatching(example.graph, n_jobs=n_jobs)
+    n = example.key[2] if np.ndim(example.graph) else None
+    return _graph(i, example.graph, perfect=perfect, n_vertices=n, n_jobs=n_jobs)
+
+
+def _graph(i: int, *args: Any, **options: Any) -> Matching:
+    """A structure, with the number of the example in what it may complain of."""
     try:
-        if bipartite:
-            return BipartiteMatching(example.key[1], n_jobs=n_jobs)
-        return Matching(example.key[1] if example.ends is None else example.ends, perfect=perfect, n_jobs=n_jobs)
+        return Matching(*args, **options)
     except ValueError as error:
         raise ValueError(f"X: example {i}: {error}") from None
 
@@ -106,7 +112,7 @@ def _features(examples: list[_Example], structure: BipartiteMatching | Matching)
     if first.key[0] == "nodes":
         rows, columns = (np.array([example.parts[k] for example in examples]) for k in range(2))
         return NodePairs(rows, columns, structure.ends if isinstance(structure, Matching) else None)
-    if first.ends is not None:
+    if np.ndim(first.graph):
         return EdgeFeatures(np.array([example.parts[0].T for example in examples]).transpose(1, 0, 2))
     stacked = np.array([example.parts[0] for example in examples]).transpose(1, 0, 2, 3)
     if isinstance(structure, Matching):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..core.results import FloatArray, IntArray
+from ..kernels import matching_pairs as kernels
+
+#: Vertices at a time in products over pairs of them.
+BLOCK = 128
 
 
 class EdgeMap(Protocol):
@@ -69,11 +73,14 @@ class NodePairs:
     rows, columns : arrays of shape (examples, n, p) and (examples, n, q)
         Features of the vertices.
     ends : int array of shape (edges, 2), optional
-        Edges of a graph with one kind of vertices. Default: all pairs of a row and a column, row by row.
+        Edges of a graph with one kind of vertices, in the order of their first ends. Default: all pairs of a row and a
+        column, row by row.
     """
 
     def __init__(self, rows: FloatArray, columns: FloatArray, ends: IntArray | None = None) -> None:
         self._X, self._Z, self._ends = rows, columns, ends
+        if ends is not None:
+            self._blocks = _blocks(ends, rows.shape[1])
         self.n_examples, self._p, self._q = len(rows), rows.shape[2], columns.shape[2]
         self.size = self._p * self._q
 
@@ -81,8 +88,11 @@ class NodePairs:
         T = theta.reshape(self._p, self._q)
         if self._ends is None:
             return np.asarray((self._X @ T) @ self._Z.transpose(0, 2, 1)).reshape(self.n_examples, -1)
-        W = (self._X @ (0.5 * (T + T.T))) @ self._Z.transpose(0, 2, 1)
-        return np.ascontiguousarray(W[:, self._ends[:, 0], self._ends[:, 1]])
+        out, T = np.empty((self.n_examples, len(self._ends))), 0.5 * (T + T.T)
+        for X, row in zip(self._X, out, strict=True):
+            for part, edges, one, other in self._blocks:
+                kernels.take((X[part] @ T) @ X.T, one, other, row[edges])
+        return out
 
     def adjoint(self, values: FloatArray) -> FloatArray:
         return self._pull(self._X, self._Z, values)
@@ -96,9 +106,23 @@ class NodePairs:
     def _pull(self, X: FloatArray, Z: FloatArray, values: FloatArray) -> FloatArray:
         B, n = X.shape[:2]
         if self._ends is None:
-            V = values.reshape(B, n, -1)
-        else:
-            V = np.zeros((B, n, n))
-            V[:, self._ends[:, 0], self._ends[:, 1]] = 0.5 * values
-            V[:, self._ends[:, 1], self._ends[:, 0]] = 0.5 * values
-        return np.asarray((X.transpose(0, 2, 1) @ V @ Z).sum(0)).ravel()
+            return np.asarray((X.transpose(0, 2, 1) @ values.reshape(B, n, -1) @ Z).sum(0)).ravel()
+        G = np.zeros((self._p, self._p))
+        for part, edges, one, other in self._blocks:
+            above = np.zeros((part.stop - part.start, n))
+            for x, row in zip(X, values, strict=True):
+                kernels.put(row[edges], one, other, above)
+                G += x[part].T @ (above @ x)
+        return np.asarray(0.5 * (G + G.T)).ravel()
+
+
+def _blocks(ends: IntArray, n: int) -> list[tuple[slice, slice, Any, Any]]:
+    """Some vertices at a time, with the edges that have them first: those edges, and their ends counted from the first of
+    the vertices. Matrices of all pairs of vertices would not stay in the cache."""
+    out = []
+    for lo in range(0, n, BLOCK):
+        hi = min(lo + BLOCK, n)
+        edges = slice(*np.searchsorted(ends[:, 0], [lo, hi]).tolist())
+        one, other = (ends[edges] - [lo, 0]).astype(np.uint32).T
+        out.append((slice(lo, hi), edges, np.ascontiguousarray(one), np.ascontiguousarray(other)))
+    return out

@@ -6,7 +6,7 @@ step could gain at most, is above the distance to the largest value: it is the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,10 @@ from ..core.validation import check_choice, check_count, check_real
 #: Plain with line search; exchanges between active configurations and the best; the same among active ones only, as long as
 #: that pays, without asking the solver.
 VARIANTS = ("plain", "pairwise", "blended")
+#: Exchanges go on among active configurations as long as they promise this part of the last certificate, at most so often.
+LAZY, TURNS = 0.5, 1000
+#: What stands for zero in logarithms: of tau, and of 1 - tau. Steps that leave an edge without any share then never pay.
+TINY, REST = 1e-300, 1e-16
 
 
 class FreeEnergy(Protocol):
@@ -33,13 +37,14 @@ class FreeEnergy(Protocol):
         ...
 
 
-@dataclass
 class _State:
-    """A mean of configurations."""
+    """A mean of configurations, with a little of the first mean in it that stays: logarithms remain finite."""
 
-    active: FloatArray  # one configuration per row
-    shares: FloatArray
-    tau: FloatArray
+    def __init__(self, first: FloatArray, floor: float) -> None:
+        self.active = first  # one configuration per row
+        self.shares = np.full(len(first), 1.0 / len(first))
+        self.floor, self._first = floor, first.mean(0)
+        self._tidy()
 
     def add(self, vertex: FloatArray) -> int:
         """The row of a configuration, a new one if need be."""
@@ -50,30 +55,38 @@ class _State:
         self.shares = np.append(self.shares, 0.0)
         return len(self.shares) - 1
 
-    def exchange(self, giver: int, taker: int, step: float) -> None:
-        """Move a share from one configuration to another."""
-        self.shares[giver] -= step
+    def exchange(self, giver: int, taker: int, energy: FreeEnergy) -> bool:
+        """Move what is best of a share from one configuration to another; False if that is nothing."""
+        direction = (1.0 - self.floor) * (self.active[taker] - self.active[giver])
+        step = _line_search(energy, self.tau, direction, float(self.shares[giver]))
         self.shares[taker] += step
+        self.shares[giver] -= step
         self._tidy()
+        return step > 0.0
 
-    def toward(self, taker: int, step: float) -> None:
-        """Move a share of everything to one configuration."""
+    def toward(self, taker: int, energy: FreeEnergy) -> bool:
+        """Move what is best of everything to one configuration; False if that is nothing."""
+        direction = (1.0 - self.floor) * (self.active[taker] - self.shares @ self.active)
+        step = _line_search(energy, self.tau, direction, 1.0)
         self.shares *= 1.0 - step
         self.shares[taker] += step
         self._tidy()
+        return step > 0.0
 
     def _tidy(self) -> None:
         kept = self.shares > 1e-15
         if not kept.all():
             self.active, self.shares = self.active[kept], self.shares[kept]
         self.shares /= self.shares.sum()
-        self.tau = self.shares @ self.active
+        self.tau = self.floor * self._first + (1.0 - self.floor) * (self.shares @ self.active)
 
 
 def maximize(
     energy: FreeEnergy, variant: str = "blended", tol: float = 1e-6, max_iter: int = 10_000
 ) -> tuple[FloatArray, float, float, int]:
     """The point of the largest value found, that value, its certificate, and how often the solver was asked.
+
+    It also ends where no step gains anything, which rounding may bring about; the certificate then is above `tol`.
 
     Parameters
     ----------
@@ -88,57 +101,64 @@ def maximize(
     check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)
     first = energy.start()
-    state = _State(first, np.full(len(first), 1.0 / len(first)), first.mean(0))
-    calls, promise, certificate = 0, np.inf, np.inf
+    state = _State(first, _floor(energy, first.mean(0), tol))
+    calls, turns, promise, certificate = 0, 0, np.inf, np.inf
     while calls < max_iter:
         gradient = energy.gradient(state.tau)
         scores = state.active @ gradient
         worst, local = int(np.argmin(scores)), int(np.argmax(scores))
-        if variant == "blended" and scores[local] - scores[worst] >= promise and local != worst:
-            direction = state.active[local] - state.active[worst]
-            step = _line_search(energy, state.tau, direction, float(state.shares[worst]))
-            state.exchange(worst, local, step)
+        lazy = variant == "blended" and scores[local] - scores[worst] >= promise and turns < TURNS
+        if lazy and state.exchange(worst, local, energy):
+            turns += 1
             continue
         vertex = energy.best(gradient)
-        calls += 1
-        gap = float(gradient @ (vertex - state.tau))
-        certificate = gap
-        if gap <= tol:
+        calls, turns = calls + 1, 0
+        certificate = float(gradient @ (vertex - state.tau))
+        if certificate <= tol:
             break
-        if variant == "blended":
-            if gap < 0.5 * promise and np.isfinite(promise):
-                promise = 0.5 * min(promise, gap) if gap > 0.0 else 0.5 * promise
-            elif not np.isfinite(promise):
-                promise = 0.5 * gap
+        if certificate < promise:
+            promise = LAZY * certificate
         taker = state.add(vertex)
-        if variant == "pairwise":
-            direction = vertex - state.active[worst]
-            step = _line_search(energy, state.tau, direction, float(state.shares[worst]))
-            state.exchange(worst, taker, step)
-        else:
-            step = _line_search(energy, state.tau, vertex - state.tau, 1.0)
-            state.toward(taker, step)
+        if variant == "pairwise" and state.exchange(worst, taker, energy):
+            continue
+        if not state.toward(taker, energy):
+            break
     return state.tau, energy.value(state.tau), max(certificate, 0.0), calls
 
 
+def _floor(energy: FreeEnergy, tau: FloatArray, tol: float) -> float:
+    """The part of the first mean that stays: what it costs is a small part of `tol`."""
+    gradient = energy.gradient(tau)
+    reach = float(gradient @ (energy.best(gradient) - tau))
+    return float(np.clip(0.1 * tol / (1.0 + reach), 1e-13, 1e-4))
+
+
 def _line_search(energy: FreeEnergy, tau: FloatArray, direction: FloatArray, longest: float) -> float:
-    """The step at which a concave function is largest."""
+    """The step at which a concave function is largest, by secants of its slope within a bracket."""
+    slope: Callable[[float], float]
+    if isinstance(energy, MatchingEnergy):
+        slope = energy.along(tau, direction)
+    else:
 
-    def slope(step: float) -> float:
-        return float(energy.gradient(tau + step * direction) @ direction)
+        def slope(step: float) -> float:
+            return float(energy.gradient(tau + step * direction) @ direction)
 
-    lo, hi = 0.0, longest
-    if slope(hi) >= 0.0:
-        return hi
+    lo, hi, at_lo, at_hi = 0.0, longest, slope(0.0), slope(longest)
+    if at_hi >= 0.0 or at_lo <= 0.0:
+        return longest if at_hi >= 0.0 else 0.0
+    first, halve = at_lo, False
     for _ in range(60):
-        middle = 0.5 * (lo + hi)
-        if slope(middle) > 0.0:
-            lo = middle
+        width = hi - lo
+        step = lo + (0.5 if halve else min(max(at_lo / (at_lo - at_hi), 0.01), 0.99)) * width
+        now = slope(step)
+        if now > 0.0:
+            lo, at_lo = step, now
         else:
-            hi = middle
-        if hi - lo <= 1e-12 * longest:
+            hi, at_hi = step, now
+        halve = hi - lo > 0.5 * width
+        if abs(now) <= 1e-4 * first or hi - lo <= 1e-15 * longest:
             break
-    return lo if lo > 0.0 else hi
+    return lo if lo > 0.0 else 0.5 * hi
 
 
 class MatchingEnergy:
@@ -156,12 +176,21 @@ class MatchingEnergy:
         self.structure, self.weights, self.rho = structure, weights, rho
 
     def _parts(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        tau = np.maximum(tau, 1e-300)
-        s = self.structure
-        if s.perfect:
-            return tau, np.maximum(1.0 - tau, 1e-16), np.ones(0)
-        degrees = np.bincount(s.ends.ravel(), weights=np.repeat(tau, 2), minlength=s.n_vertices)
-        return tau, np.maximum(1.0 - tau, 1e-16), np.maximum(1.0 - degrees, 1e-300)
+        """tau, 1 - tau, and what is missing to one at vertices (nothing for perfect matchings), none of them zero."""
+        s, rest = self.structure, 1.0 - tau
+        heavy = np.flatnonzero(tau > 0.9)
+        if not s.perfect:
+            degrees = np.bincount(s.ends.ravel(), weights=np.repeat(tau, 2), minlength=s.n_vertices)
+            alone = np.maximum(1.0 - degrees, TINY)
+        else:
+            alone = np.ones(0)
+        if s.perfect and len(heavy):  # the other edges of a vertex keep the digits
+            light = tau.copy()
+            light[heavy] = 0.0
+            others = np.bincount(s.ends[:, 0], weights=light, minlength=s.n_vertices)
+            others += np.bincount(s.ends[:, 1], weights=light, minlength=s.n_vertices)
+            rest[heavy] = others[s.ends[heavy, 0]]
+        return np.maximum(tau, TINY), np.maximum(rest, REST), alone
 
     def value(self, tau: FloatArray) -> float:
         t, rest, alone = self._parts(tau)
@@ -175,6 +204,26 @@ class MatchingEnergy:
             logs = 1.0 + np.log(alone)
             out = out + self.rho * (logs[self.structure.ends[:, 0]] + logs[self.structure.ends[:, 1]])
         return np.asarray(out)
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        """The slope of the value at steps in a direction; only edges that change cost anything."""
+        t, rest, alone = self._parts(tau)
+        used = np.flatnonzero(direction)
+        d, t, rest, power = direction[used], t[used], rest[used], 2.0 * self.rho - 1.0
+        ends = self.structure.ends[used]
+        fixed = float(d @ self.weights[used]) - (1.0 + power) * float(d.sum())
+        leaving = np.bincount(ends.ravel(), weights=np.repeat(d, 2), minlength=self.structure.n_vertices)
+        if len(alone):
+            fixed += self.rho * float(leaving.sum())
+
+        def slope(step: float) -> float:
+            out = fixed - float(d @ np.log(np.maximum(t + step * d, TINY)))
+            out -= power * float(d @ np.log(np.maximum(rest - step * d, REST)))
+            if len(alone):
+                out += self.rho * float(leaving @ np.log(np.maximum(alone - step * leaving, TINY)))
+            return out
+
+        return slope
 
     def best(self, scores: FloatArray) -> FloatArray:
         y = self.structure.best(scores[None])
@@ -242,6 +291,6 @@ def matching_frank_wolfe(
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
     found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
-    status = Status.CONVERGED if (gap <= tol).all() else Status.UNSETTLED
+    status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     calls = max(one[3] for one in found)
     return Result(value, np.array([one[0] for one in found]), status, exact=False, n_iter=calls, certificate=gap)

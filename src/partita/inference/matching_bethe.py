@@ -12,6 +12,7 @@ from ..core.validation import check_count, check_real
 from ..kernels import matching as kernels
 from ..kernels import matching_many
 from ..structures.matching import half_edges
+from .matching_scaling import Scaling
 from .matching_support import forced_edges, fractional_support
 
 #: Edges from which the sweeps of one example are shared out to threads.
@@ -52,6 +53,11 @@ def matching_bethe(
     if not 0.5 <= rho <= 1.0:
         raise ValueError(f"rho must be from 1/2 to 1, got {rho}")
     B, m = len(weights), structure.n_edges
+    if rho == 1.0 and m >= LARGE and (messages is None or np.shape(messages) == (B, structure.n_vertices)):
+        scaled = _scaled(structure, weights, tol, messages)
+        if scaled is not None:
+            return scaled
+        messages = None
     twice = 1 if structure.left else 2  # of every edge, see `half_edges`
     vertices = twice * structure.n_vertices
     state = np.zeros((B, 2 * twice * m if rho == 1.0 else vertices + twice * m))
@@ -90,9 +96,14 @@ def matching_bethe(
             if free.all():
                 state[mine] = part
         out[mine, 0] += weights[mine][:, forced].sum(1)
+    return _result(structure, rho, tol, tau, out, state)
+
+
+def _result(structure: Any, rho: float, tol: float, tau: FloatArray, out: FloatArray, state: FloatArray) -> Result:
+    """With the value, the certificate and the number of sweeps of each example in `out`."""
     value, gap = out[:, 0].copy(), out[:, 1].copy()
     lower, upper = _bounds(structure, rho, value, gap)
-    status = Status.CONVERGED if (gap <= tol).all() else Status.UNSETTLED
+    status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     return Result(
         value,
         tau,
@@ -104,6 +115,19 @@ def matching_bethe(
         messages=state,
         certificate=gap,
     )
+
+
+def _scaled(structure: Any, weights: FloatArray, tol: float, start: Any) -> Result | None:
+    """By `Scaling`, whose messages are one number for each vertex; None if an example has an edge that needs more."""
+    tau, out, state = np.empty_like(weights), np.empty((len(weights), 3)), np.empty((len(weights), structure.n_vertices))
+    for b, row in enumerate(weights):
+        if not row.min() > -np.inf:
+            return None
+        found = Scaling(structure, row, tau[b]).solve(tol, None if start is None else start[b])
+        if found is None:
+            return None
+        out[b], state[b] = found[:3], found[3]
+    return _result(structure, 1.0, tol, tau, out, state)
 
 
 def _cold(graph: Any, rho: float, count: int) -> FloatArray:
@@ -184,8 +208,7 @@ def _large(
             wait = sweep + max(1, sweep // 8)
             seen = (messages, totals, log_tau, log_rest)
             workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *seen) for lo, hi in pieces[1]])
-            duals = np.zeros(V) if single else totals - 1.0
-            value, gap = kernels.certify(graph, weights, single, 1.0, duals, tau, log_tau, log_rest, sums, slack)
+            value, gap = kernels.certify(graph, weights, single, 1.0, totals - 1.0, tau, log_tau, log_rest, sums, slack)
             moving = gap < kernels.STUCK * least or gap > kernels.ROUNDING * (1.0 + abs(value))
             stuck = 0 if moving else stuck + 1
             least = min(least, gap)

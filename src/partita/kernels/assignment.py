@@ -41,3 +41,34 @@ def duals(weights, columns, slack, u, v):
             top = max(top, weights[i, j] - v[j])
         u[i] = top
     return count == 0
+
+
+@kernel
+def cheapest(weights, half, low, lo, hi, near):
+    """For the rows lo..hi of a symmetric matrix, the columns where ``half_i + half_j - weights_ij`` is smallest, but the
+    diagonal and entries up to `low`; -1 where there are not enough."""
+    kept = near.shape[1]
+    gains = np.empty(kept)
+    for i in range(lo, hi):
+        gains[:] = -np.inf
+        near[i] = -1
+        for j in range(len(half)):
+            gain = weights[i, j] - half[j]
+            if gain <= gains[kept - 1] or weights[i, j] <= low or j == i:
+                continue
+            k = kept - 1
+            while k > 0 and gains[k - 1] < gain:
+                gains[k], near[i, k] = gains[k - 1], near[i, k - 1]
+                k -= 1
+            gains[k], near[i, k] = gain, j
+
+
+@kernel
+def left_out(weights, half, low, limit, seen, lo, hi):
+    """How many pairs of the rows lo..hi cost less than `limit`, are above `low`, and not `seen`."""
+    count = 0
+    for i in range(lo, hi):
+        for j in range(i):
+            if half[i] + half[j] - weights[i, j] < limit and weights[i, j] > low and not seen[i, j]:
+                count += 1
+    return count

@@ -60,7 +60,8 @@ def largest_message(weights):
 
 @kernel
 def send(starts, edges, others, weights, single, cap, lo, hi, messages, totals):
-    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges, up to `cap`."""
+    """Messages of the vertices lo..hi: the log-odds that they give to each of their edges, up to `cap`. There is no lowest:
+    those to the other edges of a frozen vertex must stay the reverse of its largest, or its weight is lost."""
     most = 0
     for i in range(lo, hi):
         most = max(most, starts[i + 1] - starts[i])
@@ -71,7 +72,7 @@ def send(starts, edges, others, weights, single, cap, lo, hi, messages, totals):
             x[k] = weights[edges[first + k]] + messages[others[first + k]]
         totals[i] = _leave_one_out(x, n, single, out)
         for k in range(n):
-            messages[first + k] = max(-cap, min(cap, -out[k]))
+            messages[first + k] = min(cap, -out[k])
 
 
 @kernel
@@ -88,7 +89,8 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
     """The free energy (negative) at tau, and how far below the largest it can be.
 
     The entropy is concave: its linear part at tau, maximised over all degrees of one, is above. `duals` are numbers of
-    vertices whose sums over an edge are close to the gradient; with `slack` added they are above it.
+    vertices whose sums over an edge are close to the gradient; with `slack` added they are above it. A vertex is alone as
+    often as makes its number the derivative of that: 1 - sums would lose the digits.
     """
     starts, ends, left = graph[0], graph[3], graph[4]
     V, m = len(starts) - 1, len(weights)
@@ -104,15 +106,16 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
     value, linear = 0.0, 0.0
     if single:
         for i in range(V):
-            s = max(1.0 - sums[i], 1e-300)
-            value -= rho * s * np.log(s)
+            log_alone = -duals[i] / rho - 1.0
+            alone = np.exp(log_alone)
+            sums[i] += alone
+            value -= rho * alone * log_alone
+            linear += alone * duals[i]
     for e in range(m):
         i, j = ends[e]
         rest = exp(log_rest[e]) * log_rest[e] if log_rest[e] > -700.0 else 0.0
         value += tau[e] * (weights[e] - log_tau[e]) + power * rest
         gradient = weights[e] - log_tau[e] - 1.0 - power * (log_rest[e] + 1.0)
-        if single:
-            gradient += rho * (2.0 + np.log(max(1.0 - sums[i], 1e-300)) + np.log(max(1.0 - sums[j], 1e-300)))
         linear += tau[e] * gradient
         excess = gradient - duals[i] - duals[j]
         if not single:
@@ -123,8 +126,7 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
     above, wrong = 0.0, 0.0
     for i in range(V):
         above += duals[i] + slack[i]
-        if not single or sums[i] > 1.0:
-            wrong += abs(sums[i] - 1.0) * (1.0 + abs(duals[i]))
+        wrong += abs(sums[i] - 1.0) * (1.0 + abs(duals[i]))
     return value, max(above - linear, 0.0) + wrong
 
 
@@ -142,9 +144,8 @@ def bethe(graph, single, weights, tol, max_iter, messages, tau, log_tau, log_res
         if sweep in (wait, max_iter):
             wait = sweep + max(1, sweep // 8)
             view(starts, edges, others, weights, left, V, messages, totals, log_tau, log_rest)
-            if not single:
-                for i in range(V):
-                    duals[i] = totals[i] - 1.0
+            for i in range(V):
+                duals[i] = totals[i] - 1.0
             value, gap = certify(graph, weights, single, 1.0, duals, tau, log_tau, log_rest, sums, slack)
             stuck = 0 if gap < STUCK * least or gap > ROUNDING * (1.0 + abs(value)) else stuck + 1
             least = min(least, gap)
@@ -201,6 +202,47 @@ def scale(starts, edges, neighbours, moved, single, rho, lo, hi, scales):
 
 
 @kernel
+def _others(starts, edges, neighbours, moved, single, rho, scales, i, left_out, x):
+    """The logarithm of what vertex i gives to all but one edge."""
+    n = 0
+    for h in range(starts[i], starts[i + 1]):
+        if edges[h] != left_out:
+            x[n] = moved[edges[h]] + scales[neighbours[h]] + scales[i]
+            n += 1
+    if single:
+        x[n] = scales[i] / rho
+        n += 1
+    return _log_sum(x, n)
+
+
+@kernel
+def balance(starts, edges, neighbours, moved, single, rho, left, scales):
+    """Where an edge has nearly all of both its ends, their scales may rise and fall together, and `scale` alone hardly moves
+    them: here they do, until both ends give as much to their other edges. Returns the largest change."""
+    most, change = 0, 0.0
+    for i in range(len(starts) - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    x = np.empty(most + 1)
+    for i in range(left):
+        top, best = -np.inf, -1
+        for h in range(starts[i], starts[i + 1]):
+            value = moved[edges[h]] + scales[neighbours[h]]
+            if value > top:
+                top, best = value, h
+        if best < 0 or top + scales[i] < np.log(0.5):
+            continue
+        j, e = neighbours[best], edges[best]
+        mine = _others(starts, edges, neighbours, moved, single, rho, scales, i, e, x)
+        yours = _others(starts, edges, neighbours, moved, single, rho, scales, j, e, x)
+        step = 0.5 * rho * (yours - mine) if single else 0.5 * (yours - mine)
+        if abs(step) < np.inf:
+            scales[i] += step
+            scales[j] -= step
+            change = max(change, abs(step))
+    return change
+
+
+@kernel
 def _complements(starts, edges, neighbours, moved, single, rho, scales, left, log_tau, log_rest):
     """log tau, and log(1 - tau) as the sum of the other edges of a vertex."""
     most = 0
@@ -235,14 +277,14 @@ def reweighted(graph, neighbours, single, rho, weights, tol, max_iter, scales, t
             moved[e] = weights[e] - power * log_rest[e]
         first = scale(starts, edges, neighbours, moved, single, rho, 0, V, scales)
         for _ in range(INNER):
-            if scale(starts, edges, neighbours, moved, single, rho, 0, V, scales) <= 0.01 * first:
+            shift = balance(starts, edges, neighbours, moved, single, rho, left, scales)
+            if max(shift, scale(starts, edges, neighbours, moved, single, rho, 0, V, scales)) <= 0.01 * first:
                 break
         _complements(starts, edges, neighbours, moved, single, rho, scales, left, log_tau, log_rest)
         if sweep in (wait, max_iter):
             wait = sweep + max(1, sweep // 8)
-            if not single:
-                for i in range(V):
-                    duals[i] = -scales[i] - rho
+            for i in range(V):
+                duals[i] = -scales[i] - rho
             value, gap = certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, slack)
             stuck = 0 if gap < STUCK * least or gap > ROUNDING * (1.0 + abs(value)) else stuck + 1
             least = min(least, gap)

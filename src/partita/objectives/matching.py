@@ -76,7 +76,7 @@ class MatchingLikelihood:
 
     @property
     def blas_threads(self) -> int | None:
-        return None
+        return 1
 
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
         """Weights and what is inferred from them, group by group."""

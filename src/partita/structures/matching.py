@@ -43,6 +43,12 @@ class _Matchings:
         """The arrays of `kernels.matching`, and the vertex at the other end of each half-edge."""
         return half_edges(self.ends, self.n_vertices, self.left)
 
+    @cached_property
+    def one_other(self) -> tuple[Any, Any]:
+        """The ends of edges as two arrays, for `kernels.matching_scaling`."""
+        ends = self.ends.astype(np.uint32)
+        return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
+
     def weights(self, potentials: ArrayLike) -> FloatArray:
         """Checked potentials as a matrix: examples times edges."""
         raise NotImplementedError
@@ -88,6 +94,9 @@ class _Matchings:
             energy with the weights `rho` of its entropies, by messages or scalings; `gap` says how far below the largest
             it can be, `lower` and `upper` are bounds on log Z. ``"frank_wolfe"`` is the same through best matchings only.
             ``"auto"`` is exact for small graphs unless an option is given, else ``"bethe"``.
+            On graphs that are not bipartite, ``"bethe"`` maximises over all numbers of edges with degrees of one, not over
+            means of matchings: two triangles joined by one edge have a single perfect matching, through that edge, but
+            where the triangles weigh more, their edges get halves. ``"frank_wolfe"`` stays within means of matchings.
         options
             See `partita.inference.matching_bethe` (`rho`, `tol`, `max_iter`, `messages`) and `matching_frank_wolfe`.
         """
@@ -193,7 +202,7 @@ class BipartiteMatching(_Matchings):
             raise ValueError(f"y must be {self.n} integers, a column for each row; got {columns.shape} of {columns.dtype}")
         wrong = np.flatnonzero((np.sort(columns, axis=1) != np.arange(self.n)).any(1))
         if len(wrong):
-            raise ValueError(f"y must be a permutation of 0..{self.n - 1}; example {wrong[0]} is not")
+            raise ValueError(f"y must be a permutation of 0..{self.n - 1}{_where(int(wrong[0]), len(columns))}")
         return columns.astype(np.int64)
 
     def _edges(self, y: ArrayLike) -> FloatArray:
@@ -346,9 +355,8 @@ class Matching(_Matchings):
         bad |= ~alone & ~bad & (back != np.arange(n))
         if bad.any():
             row, v = np.argwhere(bad)[0]
-            raise ValueError(
-                f"y must be a matching: vertex {v} of example {row} has partner {found[row, v]}, not the reverse"
-            )
+            partner, where = found[row, v], _where(int(row), len(found))
+            raise ValueError(f"y must be a matching: vertex {v} has partner {partner}, not the reverse{where}")
         return found.astype(np.int64)
 
     def _edges(self, y: ArrayLike) -> FloatArray:
@@ -358,7 +366,7 @@ class Matching(_Matchings):
         out[:] = found[:, i] == j
         missing = (found >= 0).sum(1) != 2 * out.sum(1)
         if missing.any():
-            raise ValueError(f"y has an edge that the graph has not, in example {int(np.argmax(missing))}")
+            raise ValueError(f"y has an edge that the graph has not{_where(int(np.argmax(missing)), len(found))}")
         return out
 
     def _exact(self, flat: FloatArray, marginals: FloatArray | None) -> FloatArray:
@@ -441,6 +449,11 @@ class Matching(_Matchings):
         uniforms = generator(random_state).random((size, self.n_vertices))
         matching_many.draw_pairings(A[0], alone[0], sums, uniforms, draws)
         return draws
+
+
+def _where(row: int, count: int) -> str:
+    """Which of several examples is wrong, for the end of a message."""
+    return f" (example {row})" if count > 1 else ""
 
 
 def _checked_edges(graph: ArrayLike) -> IntArray:
