@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 
 from partita import minimize
 from partita.features.edges import EdgeFeatures
+from partita.inference.matching_frozen import frozen
 from partita.objectives.matching import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching
 
@@ -104,7 +105,6 @@ def test_free_energies_enclose_log_z_in_ten_thousand_cases():
 
 
 @pytest.mark.filterwarnings("ignore:engine bethe has not converged")
-@pytest.mark.xfail(strict=True, reason="tau and 1 - tau of messages that still move are not complements in `certify`")
 @pytest.mark.parametrize("scale", [1.0, 3.0, 20.0])
 def test_certificates_reach_the_best_matching(scale):
     """The entropy of a matching is zero, so that its score is at most the largest negative free energy."""
@@ -129,3 +129,21 @@ def test_bethe_thaws_below_the_logarithm(n):
         assert found.x < 0.99
         assert result.log_z[0] == pytest.approx(-found.fun, abs=1e-9)
         np.testing.assert_allclose(np.diag(result.marginals), found.x, atol=1e-5)
+
+
+def test_where_the_best_matching_is_the_answer(rng):
+    """Frozen exactly where the spectral radius is at most one; what the matching says of itself is never too little."""
+    for n in (2, 3, 5, 8):
+        for scale in (1.0, 5.0, 30.0):
+            W = scale * rng.standard_normal((40, n, n))
+            free = BipartiteMatching(n).infer(W, rho=1.0, tol=1e-9, max_iter=50_000)
+            for w, value, gap in zip(W, free.log_z, free.gap, strict=True):
+                columns, weight, above = frozen(w)
+                assert value <= weight + above + gap + 1e-9
+                A = np.exp(w[:, columns] - w[np.arange(n), columns][:, None]) - np.eye(n)
+                radius = float(np.abs(np.linalg.eigvals(A)).max())
+                if radius < 0.999:
+                    assert above == 0.0
+                    assert value == pytest.approx(weight, abs=1e-8)
+                if radius > 1.05:
+                    assert value > weight

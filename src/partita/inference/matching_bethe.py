@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from ..core.validation import check_count, check_real
 from ..kernels import matching as kernels
 from ..kernels import matching_many
 from ..structures.matching import half_edges
+from .matching_frozen import freeze
 from .matching_scaling import Scaling
 from .matching_support import forced_edges, fractional_support
 
 #: Edges from which the sweeps of one example are shared out to threads.
 LARGE = 20_000
+#: Sweeps after which a frozen solution is looked for.
+FIRST = 100
 
 
 def matching_bethe(
@@ -179,12 +183,32 @@ def _reduced(structure: Any, free: Any) -> Any:
 def _run(
     structure: Any, graph: Any, weights: FloatArray, rho: float, tol: float, max_iter: int, state: Any, tau: Any, out: Any
 ) -> None:
-    arrays, neighbours = graph
+    arrays = graph[0]
     if rho == 1.0 and weights.shape[1] >= LARGE:
         for b in range(len(weights)):
             out[b] = _large(structure.workers, arrays, not structure.perfect, weights[b], tol, max_iter, state[b], tau[b])
         return
-    given = (arrays, neighbours, not structure.perfect, rho, weights, tol, max_iter, state, tau)
+    solid = rho == 1.0 and structure.perfect  # may be frozen, which messages take long to say
+    sweep = partial(_sweep, structure, graph, rho, tol)
+    sweep(weights, min(max_iter, FIRST) if solid else max_iter, state, tau, out)
+    open_ = np.flatnonzero(out[:, 1] > tol) if solid else np.zeros(0, np.int64)
+    for b in open_.tolist():
+        freeze(arrays, weights[b], tau[b], out[b])
+    open_ = open_[out[open_, 1] > tol]
+    if len(open_) and max_iter > FIRST:
+        again = state[open_], tau[open_], out[open_]
+        sweep(weights[open_], max_iter - FIRST, *again)
+        again[2][:, 2] += FIRST
+        better = again[2][:, 1] < out[open_, 1]
+        for whole, part in zip((tau, out), again[1:], strict=True):
+            whole[open_[better]] = part[better]
+        state[open_] = again[0]
+
+
+def _sweep(
+    structure: Any, graph: Any, rho: float, tol: float, weights: FloatArray, max_iter: int, state: Any, tau: Any, out: Any
+) -> None:
+    given: Any = (*graph, not structure.perfect, rho, weights, tol, max_iter, state, tau)
     ranges = Workers.ranges(len(weights), 200.0 * weights.size)
     structure.workers.run(lambda lo, hi: matching_many.free_energies(*given, lo, hi, out), ranges)
 
