@@ -210,7 +210,8 @@ def _sweep(
 ) -> None:
     given: Any = (*graph, not structure.perfect, rho, weights, tol, max_iter, state, tau)
     ranges = Workers.ranges(len(weights), 200.0 * weights.size)
-    structure.workers.run(lambda lo, hi: matching_many.free_energies(*given, lo, hi, out), ranges)
+    kernel: Any = matching_many.free_energies
+    structure.workers.run(lambda lo, hi: kernel(*given, lo, hi, out), ranges)
 
 
 def _large(
