@@ -1,4 +1,4 @@
-"""Learn to read postal addresses: train a chain CRF with several solvers, tag examples, and say why."""
+"""Read postal addresses with a chain CRF, find objects in noisy images, match things seen twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 import warnings
 from pathlib import Path
 
+import pairing
+import segmentation
 from addresses import address_features, make_addresses
 
 from partita import LBFGS, SGD, ChainCRF, Majorize, Newton, StochasticBound, metrics
@@ -57,6 +59,10 @@ def main() -> None:
     table = metrics.confusion([parts(y) for y in y_test], [parts(y) for y in model.predict(X_test)])
     plot_confusion(table, folder / "confusion.png", "Parts of addresses, words of the test set")
     print(f"\nPictures: {folder / 'convergence.png'}, {folder / 'confusion.png'}")
+    print("\n" + "-" * 80 + "\n")
+    segmentation.main(folder)
+    print("\n" + "-" * 80 + "\n")
+    pairing.main()
 
 
 def parts(labels: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from ..core.validation import check_choice, check_count, check_real
 from ..kernels import belief_propagation as kernels
 from ..kernels import binary_messages as binary
 from ..structures.factor_graph import FactorGraph
+from ..structures.scopes import ranges
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
 from .layout import Layout, layout
 from .mean_field import ascend, configuration
@@ -25,6 +26,8 @@ SCHEDULES = ("sequential", "parallel", "residual")
 #: Sweeps of max-product after which messages are decoded: those that go round in circles pass by good configurations. Even,
 #: because sweeps take turns in their direction.
 DECODED = 2
+#: Earlier messages that reweighted ones are mixed with.
+MIXED = 5
 
 
 def bethe(
@@ -293,6 +296,44 @@ class _Brake:
             self.seen = self.seen[20:]
 
 
+class _Mixer:
+    """Anderson acceleration: messages after a sweep back and forth become the combination of the last few such that would
+    have changed the least, if changes were linear.
+
+    Where reweighted messages settle slowly, as those of strong pairs do, this takes a quarter of the sweeps.
+    """
+
+    def __init__(self, messages: FloatArray, index: IntArray) -> None:
+        self._messages, self._index = messages, index
+        self._before = messages[index]
+        self._after, self._change, self._size = self._before, self._before, np.inf
+        #: Differences between successive messages, and between successive changes.
+        self._steps, self._bends = np.empty((2, MIXED, len(index)))
+        self._count = 0
+
+    def mix(self) -> None:
+        after = self._messages[self._index]
+        change = after - self._before
+        size = float(change @ change)
+        if np.isfinite(self._size):
+            place = self._count % MIXED
+            np.subtract(after, self._after, out=self._steps[place])
+            np.subtract(change, self._change, out=self._bends[place])
+            self._count += 1
+        if not size <= 4.0 * self._size:  # not linear at all
+            self._count = 0
+        self._after, self._change, self._size = after, change, size
+        kept = min(self._count, MIXED)
+        if kept:
+            bends = self._bends[:kept]
+            products = bends @ bends.T
+            products[np.diag_indices(kept)] += 1e-12 * np.trace(products) + 1e-300
+            mixed = after - np.linalg.solve(products, bends @ change) @ self._steps[:kept]
+            if np.isfinite(mixed).all():
+                after = mixed
+        self._messages[self._index] = self._before = after
+
+
 class _Run:
     """Messages of all rows, passed until they settle."""
 
@@ -364,18 +405,30 @@ class _Run:
         )
 
     def _one_after_another(
-        self, prepare: Callable[[int, int], None], sweep: Callable[[IntArray, bool, float], float]
+        self,
+        prepare: Callable[[int, int], None],
+        sweep: Callable[[IntArray, bool, float], float],
+        messages: FloatArray,
+        bounds: IntArray,
     ) -> tuple[int, bool]:
-        """Sweeps back and forth, each chunk of examples until it settles: how many at most, and whether all have."""
+        """Sweeps back and forth, each chunk of examples until it settles: how many at most, and whether all have.
+
+        Those of table f are ``messages[bounds[f]:bounds[f + 1]]``.
+        """
 
         def work(lo: int, hi: int, first: int, last: int) -> tuple[int, bool]:
-            brake = _Brake(self.damping, self.reweighted)
+            brake, order = _Brake(self.damping, self.reweighted), self.inner.order[lo:hi]
+            mixer = None
+            if self.reweighted and not self.best:
+                mixer = _Mixer(messages, ranges(bounds[order], bounds[order + 1] - bounds[order]))
             for count in range(self.max_iter):
                 prepare(first, last)
-                change = sweep(self.inner.order[lo:hi], count % 2 == 0, brake.damping)
+                change = sweep(order, count % 2 == 0, brake.damping)
                 if change <= self.tol:
                     return count + 1, True
                 brake.see(change)
+                if mixer is not None and count % 2 == 1:
+                    mixer.mix()
             return self.max_iter, False
 
         done = self._run_chunks(work)
@@ -401,7 +454,8 @@ class _Run:
                     kernels.sweep_sequential(*shared, order, backward, damping, self.best, totals, m, *self._scratch())
                 )
 
-            return self._one_after_another(lambda lo, hi: self._set_totals(row, lo, hi), sweep_part)
+            bounds = inner.arrays[4][inner.arrays[2]]  # of the messages of tables
+            return self._one_after_another(lambda lo, hi: self._set_totals(row, lo, hi), sweep_part, m, bounds)
         if self.schedule == "residual":
             count = inner.n_tables
             key, heap, place = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
@@ -474,7 +528,7 @@ class _Run:
             def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
                 return float(binary.sweep_sequential(pairs, b, c, d, rho, order, backward, damping, odds, m))
 
-            sweep, settled = self._one_after_another(sums, sweep_part)
+            sweep, settled = self._one_after_another(sums, sweep_part, m, 2 * np.arange(len(d) + 1))
         else:
             m, sweep, settled = self._at_once(pairs, b, c, d, sums, odds, m, out)
         full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class BlockFrankWolfe:
     averaging: bool = True
     batch: bool = False
     random_state: int | None = 0
+    #: The dual goes down, the objective up and down: what is lowest by chance is not the best.
+    keeps_last: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("line_search", "averaging", "batch"):

@@ -173,7 +173,7 @@ def _run(
                 else:
                     point = following
                     # An estimate of the training loss lags behind its parameters; a measured value does not.
-                    last = isinstance(point, EstimatedPoint) and not point.held_out
+                    last = (isinstance(point, EstimatedPoint) and not point.held_out) or getattr(method, "keeps_last", False)
                     best = point if last or not point.value > best.value else best
                     lowest = lowest if point.value > lowest.value else point
                     norm, stop = recorder.add(point)
