@@ -49,6 +49,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/chain_table1.py
 	$(BIN)/python benchmarks/matching.py
 	$(BIN)/python benchmarks/matching_paper.py
+	$(BIN)/python benchmarks/grids.py
+	$(BIN)/python benchmarks/horses.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 

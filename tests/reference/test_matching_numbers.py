@@ -147,3 +147,14 @@ def test_where_the_best_matching_is_the_answer(rng):
                     assert value == pytest.approx(weight, abs=1e-8)
                 if radius > 1.05:
                     assert value > weight
+
+
+@pytest.mark.parametrize(("beta", "bethe", "drawn"), [(0.25, 0.0002, 0.008), (10.0, 0.071, 0.153), (20.0, 0.214, 0.182)])
+def test_marginals_against_exact_ones(beta, bethe, drawn):
+    """The published errors are those of one matrix each, with uniform weights: among ours of forty."""
+    s, W = BipartiteMatching(10), beta * np.random.default_rng(0).random((40, 10, 10))
+    truth = s.infer(W, "exact").marginals
+    errors = np.abs(s.infer(W, rho=1.0).marginals - truth).max(axis=(1, 2))
+    assert np.quantile(errors, 0.2) < bethe < np.quantile(errors, 0.8)
+    sampled = s.infer(W[:4], "perturb_and_map", n_samples=2500, random_state=0).marginals
+    assert np.abs(sampled - truth[:4]).max(axis=(1, 2)).mean() == pytest.approx(drawn, rel=0.5, abs=0.01)
