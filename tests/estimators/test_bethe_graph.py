@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from partita import GraphCRF
+from partita import GraphCRF, MarkovNetwork
 from partita.core.errors import CapabilityError
 from partita.estimators.graph_data import read_graphs, read_labels
 from partita.inference.belief_propagation import tree_reweighted
@@ -119,3 +120,42 @@ def test_the_certificate_of_tree_reweighted_messages(rng, cards):
         found = tree_reweighted(graph, u, max_iter=sweeps, lower=False, certify=True)
         attained = found.upper - found.gap
         assert attained[0] <= best.log_z[0] + 1e-9 <= found.upper[0] + 2e-9
+
+
+def test_bethe_models_are_saved_and_cloned(rng, tmp_path):
+    X, y = pictures(rng, count=2)
+    model = clone(GraphCRF(likelihood="bethe", l2=3.0, solver=BlockFrankWolfe(batch=True), max_iter=3, tol=1e3)).fit(X, y)
+    model.save(tmp_path / "model")
+    again = GraphCRF.load(tmp_path / "model")
+    assert again.solver == BlockFrankWolfe(batch=True)
+    assert again.gap_ == model.gap_
+    np.testing.assert_array_equal(again.predict(X)[0], model.predict(X)[0])
+
+
+def test_rows_on_one_graph_share_one_block(rng):
+    """Markov networks: as many rows as you like, one example in the dual."""
+    truth = MarkovNetwork.ising([(0, 1), (1, 2), (2, 3), (3, 0)])
+    X = rng.integers(0, 2, (50, 4))
+    X[:, 1] = np.where(rng.random(50) < 0.8, X[:, 0], X[:, 1])
+    fast = clone(truth).set_params(likelihood="bethe", l2=1.0, tol=1e-9).fit(X)
+    slow = clone(truth).set_params(
+        likelihood="bethe", l2=1.0, solver=BlockFrankWolfe(averaging=False), tol=1e-4, max_iter=500
+    )
+    slow.fit(X)
+    away = slow.parameters_ - fast.parameters_
+    assert 0.5 * float(away @ away) <= slow.gap_ + fast.gap_ <= 1e-4 * 200 + 1e-6
+    assert slow.gap_ >= slow._point.value - fast._point.value
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [False, True], [0, 1], [2.5, -3.0]])
+def test_labels_as_arrays_and_as_lists(rng, labels):
+    X, y = pictures(rng, count=3)
+    named = [np.array(labels)[t] for t in y]
+    arrays = GraphCRF(l2=1.0).fit(X, named)
+    lists = GraphCRF(l2=1.0).fit(X, [t.tolist() for t in named])
+    mixed = GraphCRF(l2=1.0).fit(X, [named[0], *(t.tolist() for t in named[1:])])
+    for other in (lists, mixed):
+        np.testing.assert_array_equal(arrays.classes_, other.classes_)
+        np.testing.assert_array_equal(arrays.parameters_, other.parameters_)
+    with pytest.raises(ValueError, match="known are"):
+        arrays.log_likelihood(X, [np.full(20, "c" if labels == ["a", "b"] else 7) for _ in X])

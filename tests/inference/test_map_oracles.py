@@ -73,18 +73,16 @@ def test_flows_where_all_want_the_same(rng, solver, sign):
 
 @pytest.mark.parametrize("attract", [False, True])
 def test_decoding_by_flows(rng, attract):
-    """Right where pairs like to agree; elsewhere what is decided is right, and max-product is never better."""
+    """What flows decide is right, and so is what they leave open where that is small."""
     pairs = [binary(rng, attract=attract) for _ in range(12)]
+    for _, u in pairs:
+        u[:12] *= 0.1
     union, u = FactorGraph.union([graph for graph, _ in pairs]), np.concatenate([u for _, u in pairs])
-    order = np.argsort(union.factor_examples, kind="stable")
-    np.testing.assert_array_equal(order, np.arange(union.n_factors))
     y, value = union.argmax(np.vstack([u, -u]), "max_flow")
     np.testing.assert_allclose(value, union.score(np.vstack([u, -u]), y))
-    best = union.argmax(np.vstack([u, -u]), "exact")[1]
-    assert (value <= best + 1e-9).all()
-    assert (value >= union.argmax(np.vstack([u, -u]), "bp")[1] - 1e-9).all()
-    if attract:
-        np.testing.assert_allclose(value[:12], best[:12])
+    np.testing.assert_allclose(value, union.argmax(np.vstack([u, -u]), "exact")[1])
+    shares = [MaxFlowOracle(graph).shares(-u) for graph, u in pairs]
+    assert any((share == 0.5).any() for share in shares)
     assert union.decoder(u) == "max_flow"
     assert union.decoder(np.where(np.arange(union.size) == 0, -np.inf, u)) == "bp"
     with pytest.raises(ValueError, match="two states"):

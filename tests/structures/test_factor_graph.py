@@ -9,6 +9,7 @@ import pytest
 
 from partita.core.errors import TooLargeError
 from partita.structures import Chain, FactorGraph, junction_layout, junction_tree
+from partita.structures.mixture import each_example
 
 
 def random_graph(rng, n=6, factors=7, most=3, states=3, forbid=0.0):
@@ -365,3 +366,37 @@ def test_auto_is_exact_for_the_cheapest_as_long_as_they_fit_together(rng, monkey
         assert np.sum(result.gap == 0.0) == exact
     monkeypatch.setattr("partita.structures.factor_graph.AUTO_ENTRIES", 3.0 * alone.total)
     assert np.sum(graph.infer(potentials).gap == 0.0) == 3
+
+
+def test_factors_as_matrices(rng):
+    """A factor in every row, between tuples if need be."""
+    pairs = np.array([[0, 1], [1, 2], [2, 3]])
+    listed = FactorGraph([2, 3, 2, 2], [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (2, 3), (0, 3)])
+    mixed = FactorGraph([2, 3, 2, 2], [np.arange(4)[:, None], pairs, (0, 3)])
+    assert listed.factors == mixed.factors
+    np.testing.assert_array_equal(listed.offsets, mixed.offsets)
+    u = rng.standard_normal(listed.size)
+    assert listed.log_partition(u)[0] == mixed.log_partition(u)[0]
+    with pytest.raises(ValueError, match=r"factor 2 must have different variables below 4, got \(3, 4\)"):
+        FactorGraph([2] * 4, [np.array([[0, 1], [1, 2], [3, 4], [2, 2]])])
+    with pytest.raises(ValueError, match="of integers"):
+        FactorGraph([2] * 4, [np.array([[0.0, 1.0]])])
+    with pytest.raises(ValueError, match=r"factor 1 must have variables, and all of one example, got \(1, 2\)"):
+        FactorGraph([2] * 4, [pairs], examples=[0, 0, 1, 1])
+
+
+def test_examples_apart(rng):
+    """What `each_example` cuts out is what was put together."""
+    graphs = [
+        FactorGraph([2, 3], [(0,), (0, 1)]),
+        FactorGraph([3], [(0,)]),
+        FactorGraph([2, 2, 2], [(2, 0), (1,), (0, 1, 2)]),
+    ]
+    union = FactorGraph.union(graphs)
+    u = rng.standard_normal(union.size)
+    parts = each_example(union)
+    for graph, part in zip(graphs, parts, strict=True):
+        assert part.graph.factors == graph.factors
+        np.testing.assert_array_equal(part.graph.cardinalities, graph.cardinalities)
+    apart = [part.graph.log_partition(u[part.index])[0] for part in parts]
+    np.testing.assert_allclose(union.log_partition(u), apart, rtol=1e-14)

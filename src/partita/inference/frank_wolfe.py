@@ -101,8 +101,10 @@ def maximize(
     check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)
     first = energy.start()
+    if variant == "plain":
+        return _plain(energy, first.mean(0), tol, max_iter)
     state = _State(first, _floor(energy, first.mean(0), tol))
-    calls, turns, promise, certificate = 0, 0, np.inf, np.inf
+    calls, turns, promise, certificate = 1, 0, np.inf, np.inf  # one for the floor
     while calls < max_iter:
         gradient = energy.gradient(state.tau)
         scores = state.active @ gradient
@@ -124,6 +126,20 @@ def maximize(
         if not state.toward(taker, energy):
             break
     return state.tau, energy.value(state.tau), max(certificate, 0.0), calls
+
+
+def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, float, float, int]:
+    """Without a list of configurations: every step is towards the best one, and not quite all the way."""
+    certificate, calls = np.inf, 0
+    while calls < max_iter:
+        gradient = energy.gradient(tau)
+        direction = energy.best(gradient) - tau
+        calls, certificate = calls + 1, float(gradient @ direction)
+        step = _line_search(energy, tau, direction, 1.0 - 1e-6) if certificate > tol else 0.0
+        if step <= 0.0:
+            break
+        tau = tau + step * direction
+    return tau, energy.value(tau), max(certificate, 0.0), calls
 
 
 def _floor(energy: FreeEnergy, tau: FloatArray, tol: float) -> float:

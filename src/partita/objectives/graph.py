@@ -28,8 +28,8 @@ CONVEX, WARM = ("exact", "trw", MIXED), ("bp", "trw", MIXED)
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
 #: Of messages that need not settle: the part of the last decrease of F, for each variable, by which they may still change,
-#: and the most.
-FORCING, LOOSEST = 0.1, 0.02
+#: and the most; and sweeps of one evaluation, after which it goes on in the next.
+FORCING, LOOSEST, SWEEPS = 0.1, 0.02, 150
 #: The power of the diagonal of the Hessian that scales steps.
 POWER = 0.5
 
@@ -177,6 +177,7 @@ class GraphLikelihood:
             options = options | {"messages": self._messages.get(name)}
         if self._inexact:
             options["tol"] = max(options.get("tol", 0.0), min(FORCING * self._decrease / self.scale, LOOSEST))
+            options["max_iter"] = min(options.get("max_iter", SWEEPS), SWEEPS)
         with holding():  # not at every evaluation: the result says it, and estimators do at the end
             result = graph.infer(u, engine, **options)
         self._messages[name] = result.messages

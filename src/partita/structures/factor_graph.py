@@ -442,8 +442,9 @@ class FactorGraph:
         ----------
         engine : {"auto", "exact", "bp", "max_flow"}
             ``"bp"`` is max-product: the best configuration without cycles, else one that may be below it, with its own
-            score. ``"max_flow"`` is for variables with two states, factors of one or two variables and finite potentials:
-            the best configuration where all pairs like to agree, and elsewhere at least as good as that of max-product.
+            score. ``"max_flow"`` is for variables with two states, factors of one or two variables and finite potentials.
+            What it decides is part of a best configuration: all of it where pairs like to agree. The rest is then found
+            exactly if that fits, else by max-product.
             ``"auto"`` is exact where `infer` would be (for some examples perhaps, and not for others), else `decoder`.
         options
             Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.

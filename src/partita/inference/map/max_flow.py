@@ -17,8 +17,8 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice
 from ...structures import FactorGraph
+from ...structures.evidence import Evidence
 from ...structures.mixture import Part, each_example
-from ..belief_propagation import max_product
 from .oracle import Answer, scored
 
 SOLVERS = ("auto", "ortools", "scipy")
@@ -124,17 +124,17 @@ def flow_argmax(graph: FactorGraph, potentials: FloatArray, solver: str = "auto"
     check_choice("solver", solver, SOLVERS)
     states = np.zeros((len(potentials), graph.n_variables), np.int64)
     oracles = [(part, MaxFlowOracle(part.graph, solver)) for part in each_example(graph)]
-    open_ = np.zeros(states.shape, bool)
 
     def work(row: int, part: Part, oracle: MaxFlowOracle) -> None:
         shares = oracle.shares(potentials[row, part.index])
-        states[row, part.variables] = shares > 0.5
-        open_[row, part.variables] = shares == 0.5
+        states[row, part.variables] = np.where(shares == 0.5, -1, shares > 0.5)
 
     graph.workers.run(work, [(row, *pair) for row in range(len(potentials)) for pair in oracles])
-    if open_.any():  # what flows decide is right whatever the others are
-        rows = np.flatnonzero(open_.any(1))
-        states[rows] = np.where(open_[rows], max_product(graph, potentials[rows])[0], states[rows])
+    for row in np.flatnonzero((states < 0).any(1)).tolist():  # what flows decide is part of a best configuration
+        evidence = Evidence(graph, states[row])
+        rest, u = evidence.rest, potentials[row, evidence.index]
+        assert rest is not None
+        states[row] = evidence.filled(rest.argmax(u, "exact" if rest.choose("auto") == "exact" else "bp")[0])[0]
     return states, graph.score(potentials, states)
 
 
