@@ -18,7 +18,7 @@ from ..structures.factor_graph import FactorGraph
 from .layout import Layout, layout
 
 #: Variables of a component up to which probabilities of edges are computed, not counted.
-LARGEST_DENSE = 2500
+LARGEST_DENSE = 600
 N_TREES = 128
 #: The same of pairs: taken in turns, so many give shares within a few hundredths of each other.
 LARGE_TREES = 16
