@@ -32,7 +32,7 @@ def objective(X, y, l2=1.0):
     data = read_graphs(X, True)
     codes, classes = read_labels(y, data, None)
     model = GraphCRF()
-    model.kinds_, model.widths_ = list(data.factors), [F.shape[1] for _, F in data.factors.values()]
+    model.kinds_, model.widths_ = list(data.factors), [1 if F is None else F.shape[1] for _, F in data.factors.values()]
     model.classes_, model.symmetric_ = classes["node"], False
     return GraphLikelihood(model._compile(data)[1], codes, penalty=l2, engine="trw", options={"tol": 1e-12})
 
@@ -159,3 +159,54 @@ def test_labels_as_arrays_and_as_lists(rng, labels):
         np.testing.assert_array_equal(arrays.parameters_, other.parameters_)
     with pytest.raises(ValueError, match="known are"):
         arrays.log_likelihood(X, [np.full(20, "c" if labels == ["a", "b"] else 7) for _ in X])
+
+
+def test_certificates_of_tables_that_forbid(rng):
+    """Both as engine and in learning: finite, valid, and small in the end."""
+    triangle = FactorGraph([2] * 3, [(0, 1), (1, 2), (2, 0)])
+    u = rng.standard_normal((1, 12))
+    u[0, 1] = -np.inf
+    best = tree_reweighted(triangle, u, certify=True, lower=False, tol=1e-12)
+    assert 0.0 <= best.gap[0] < 1e-6
+    X, y = pictures(rng, count=4, height=3, width=3, labels=3)
+    tables = np.zeros((3, 3))
+    tables[0, 2] = -np.inf
+    y = [np.zeros(9, int), np.ones(9, int), np.full(9, 2), np.repeat([0, 1, 1], 3)]
+    fitted = GraphCRF(likelihood="bethe", l2=0.5, tables={"edge": tables}, classes=[0, 1, 2]).fit(X, y)
+    assert fitted.status_.ok
+    assert fitted.gap_ <= 1e-6 * 36
+
+
+def test_fitting_again_from_where_it_ended(rng):
+    for seed in range(6):
+        X, y = pictures(np.random.default_rng(seed), count=4, height=5, width=5)
+        model = GraphCRF(likelihood="bethe", l2=0.5, warm_start=True).fit(X, y)
+        first = model.gap_
+        model.fit(X, y)
+        assert model.gap_ <= max(first, 1e-6 * 100)
+        assert len(model.trace_) == model.n_iter_ + 1
+
+
+def test_three_labels_by_best_points(rng):
+    """On cycles, with more than two labels, hulls of configurations are too small: linear programs are not."""
+    edges = np.array([[0, 1], [1, 2], [2, 0]])
+    X = [(rng.standard_normal((3, 2)), edges) for _ in range(3)]
+    y = [rng.integers(0, 3, 3) for _ in range(3)]
+    y[0] = np.arange(3)
+    F = objective(X, y, 1.0)
+    best = F.at(GraphCRF(likelihood="bethe", l2=1.0, tol=1e-9).fit(X, y).parameters_).value
+    blocks = F.blocks()
+    for _ in range(120):
+        for m in range(3):
+            blocks.step(m, None)
+    assert -1e-8 <= blocks.value() + best <= 0.02
+
+
+def test_labels_of_two_kinds_are_refused(rng):
+    X, _ = pictures(rng, count=2)
+    with pytest.raises(ValueError, match="labels of one kind"):
+        GraphCRF().fit(X, [["a", "b"] * 10, [0, 1] * 10])
+    typed = [{"nodes": {"p": np.ones((2, 1)), "q": np.ones((2, 1))}, "edges": np.array([[0, 2], [1, 3]])} for _ in range(2)]
+    labels = [{"p": [0, 0], "q": [0, 1]}, {"p": [0, 0], "q": [1, 1]}]
+    model = GraphCRF(likelihood="bethe", solver=BlockFrankWolfe(), max_iter=200, tol=1e-3).fit(typed, labels)
+    assert model.gap_ <= 1e-3 * 8

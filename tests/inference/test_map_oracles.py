@@ -131,3 +131,20 @@ def test_bad_graphs_are_refused():
         MaxFlowOracle(FactorGraph([3], [(0,)]))
     with pytest.raises(ValueError, match="finite"):
         MaxFlowOracle(FactorGraph([2], [(0,)]))(np.array([0.0, -np.inf]))
+
+
+@pytest.mark.parametrize("solver", solvers())
+def test_flows_with_many_factors_of_one_pair(solver):
+    """Whose capacities add up to more than any of them."""
+    graph = FactorGraph([2, 2], [(0,)] + [(0, 1)] * 4)
+    u = np.array([0, -7, -2, -2, 6, -3, -1, -1, -2, -4, 1, 4, 2, -4, -5, 0, -3, -3.0])
+    assert MaxFlowOracle(graph, solver)(u).value == pytest.approx(graph.argmax(u, "exact")[1][0], abs=1e-5)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        pairs = [(0, 1)] * int(rng.integers(2, 5)) + [(1, 0), (1, 2)]
+        graph = FactorGraph([2, 2, 2], [(0,), (1,), (2,), *pairs])
+        u = np.rint(4.0 * rng.standard_normal(graph.size))
+        both = [o(u).value for o in (MaxFlowOracle(graph, solver), LinearProgramOracle(graph))]
+        assert both[0] >= both[1] - 1e-5
+    with pytest.raises(ValueError, match="too large"):
+        MaxFlowOracle(FactorGraph([2, 2], [(0, 1)]), solver)(np.array([1e308, -1e308, -1e308, 1e308]))

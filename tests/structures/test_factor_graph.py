@@ -400,3 +400,9 @@ def test_examples_apart(rng):
         np.testing.assert_array_equal(part.graph.cardinalities, graph.cardinalities)
     apart = [part.graph.log_partition(u[part.index])[0] for part in parts]
     np.testing.assert_allclose(union.log_partition(u), apart, rtol=1e-14)
+
+
+@pytest.mark.parametrize("factors", [[(0.7, 1.2)], [0, 1], [("a", 1)]])
+def test_factors_that_are_none(factors):
+    with pytest.raises(ValueError, match="tuples of integers"):
+        FactorGraph([2, 2], factors)

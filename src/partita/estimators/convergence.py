@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import ConvergenceWarning
-from ..core.results import Result, Solution, Status
+from ..core.results import Result, Solution, Status, Trace
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
@@ -27,3 +30,12 @@ def unsettled(*results: Result | None) -> str:
         if result is not None and not result.status.ok:
             return f"ended with a likelihood that is not right: engine {result.engine} has {result.status}"
     return ""
+
+
+def joined(first: Solution, then: Solution) -> Solution:
+    """Two runs, the second from where the first ended, as one."""
+    parts = [
+        np.concatenate([getattr(first.trace, name), getattr(then.trace, name)[1:] + shift])
+        for name, shift in (("objective", 0.0), ("gradient_norm", 0.0), ("gap", 0.0), ("seconds", first.trace.seconds[-1]))
+    ]
+    return replace(then, n_iter=first.n_iter + then.n_iter, trace=Trace(*parts))

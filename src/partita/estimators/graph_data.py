@@ -218,6 +218,11 @@ def read_labels(
         known = _known(values)
         places, values = places[known], values[known]
         if values.dtype.kind == "O":
+            if (
+                len({"text" if issubclass(t, str) else "bytes" if issubclass(t, bytes) else "" for t in map(type, values)})
+                > 1
+            ):
+                raise ValueError(f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}")
             values = np.array(values.tolist())
         given = None if classes is None else classes.get(kind)
         if given is None and not len(places):

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
-from ..core.results import FloatArray, IntArray
+from ..core.results import FloatArray, IntArray, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..features.tied_tables import TiedTables
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
@@ -17,7 +17,7 @@ from ..objectives.graph_information import graph_covariance
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
-from .convergence import unsettled, warn_if_short
+from .convergence import joined, unsettled, warn_if_short
 from .persistence import SavedModel
 
 LIKELIHOODS = ("full", "bethe")
@@ -74,18 +74,22 @@ class GraphModel(SavedModel, BaseEstimator):
         )
         first = start if start is not None and start.shape == (features.size,) else None
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(
-            *(objective, first, self.solver),
-            max_iter=self.max_iter,
-            tol=0.0 if bethe else self.tol,
-            gap_tol=self.tol * objective.scale if bethe else None,
-            callbacks=callbacks,
-        )
+        options: dict[str, Any] = {"tol": self.tol, "callbacks": callbacks}
+        if bethe:
+            options |= {"tol": 0.0, "gap_tol": self.tol * objective.scale}
+        solution = minimize(objective, first, self.solver, max_iter=self.max_iter, **options)
+        also = ""
+        if bethe and solution.status is Status.PRECISION and solution.point.gap > options["gap_tol"]:
+            objective.settle()  # what stopped it may have been noise
+            left = self.max_iter - solution.n_iter
+            solution = joined(solution, minimize(objective, solution.parameters, self.solver, max_iter=left, **options))
+            if solution.status is Status.PRECISION and solution.point.gap > options["gap_tol"]:
+                also = f"ended with a certificate of {solution.point.gap:.1e}, above tol for each variable"
         self.parameters_ = np.array(solution.parameters)
         self.engine_ = objective.engine
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         self._point, self.gap_ = solution.point, float(solution.point.gap)
-        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest), stacklevel=5)
+        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest) or also, stacklevel=5)
 
     @property
     def _engine(self) -> str:

@@ -17,6 +17,8 @@ from .conditional import conditional_scores
 
 #: A few units in the last place.
 ROUNDING = 2e-15
+#: The mass that tables with forbidden entries may lack.
+SMALL = 1e-8
 
 
 @kernel
@@ -316,7 +318,8 @@ def attained(layout, order, lo, hi, states, tables, rho, examples, fac_examples,
     """Adds <scores, tau> + H_rho(tau) to `value`, with the given marginals of variables and tables made to agree with them.
 
     A table is scaled to the marginals of its members once, then down to them where it is above, and what is missing is added
-    as a product.
+    as a product. In tables that forbid entries it is scaled more often; if more than `SMALL` is missing then, the value is
+    -inf, else it is taken off what that could cost.
     """
     var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
     entropy = np.zeros(hi - lo)
@@ -332,7 +335,14 @@ def attained(layout, order, lo, hi, states, tables, rho, examples, fac_examples,
         size = fac_offsets[f + 1] - off
         for x in range(size):
             T[x] = b_tables[off + x]
-        for turn in range(3):  # scale, scale down, see what is missing
+        high, forbids = 0.0, False
+        for x in range(off, off + size):
+            if tables[x] == -np.inf:
+                forbids = True
+            else:
+                high = max(high, abs(tables[x]))
+        last = (20 if forbids else 1) + 1
+        for turn in range(last + 1):  # scale (often where nothing can be added), scale down, see what is missing
             at = 0
             for e in range(fac_ptr[f], fac_ptr[f + 1]):
                 a = var_offsets[edge_var[e]]
@@ -344,9 +354,9 @@ def attained(layout, order, lo, hi, states, tables, rho, examples, fac_examples,
                         for y in range(block, block + stride):
                             total += T[y]
                     factor = b_states[a + x] / total if total > 0.0 else 1.0
-                    if turn == 2:
+                    if turn == last:
                         rest[at + x] = max(b_states[a + x] - total, 0.0)
-                    elif turn == 0 or factor < 1.0:
+                    elif turn < last - 1 or factor < 1.0:
                         for block in range(x * stride, size, stride * count):
                             for y in range(block, block + stride):
                                 T[y] *= factor
@@ -354,9 +364,12 @@ def attained(layout, order, lo, hi, states, tables, rho, examples, fac_examples,
         missing = 0.0
         for x in range(var_offsets[edge_var[fac_ptr[f]] + 1] - var_offsets[edge_var[fac_ptr[f]]]):
             missing += rest[x]
-        total = 0.0
+        if forbids and missing > SMALL:
+            value[fac_examples[f]] = -np.inf
+            continue
+        total = -missing * (high + rho[f] * 40.0) if forbids else 0.0  # what it could cost
         for x in range(size):
-            if missing > 0.0:
+            if missing > 0.0 and not forbids:
                 more, at = missing, 0
                 for e in range(fac_ptr[f], fac_ptr[f + 1]):
                     count = var_offsets[edge_var[e] + 1] - var_offsets[edge_var[e]]

@@ -15,6 +15,7 @@ from ..inference.counting_numbers import tree_numbers
 from ..inference.frank_wolfe import MatchingEnergy
 from ..inference.graph_frank_wolfe import GraphEnergy, find_oracle
 from ..inference.layout import layout
+from ..inference.map import LinearProgramOracle
 from ..structures.mixture import each_example
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class DualBlocks:
     def gap(self) -> float:
         """At least what the value is above its minimum."""
         theta = self.parameters
-        return float(sum(self._toward(block, theta)[2] for block in self._blocks))
+        inexact = sum(block.weight * getattr(block.energy, "delta", 0.0) for block in self._blocks)
+        return float(sum(self._toward(block, theta)[2] for block in self._blocks) + inexact)
 
     def step(self, block: int, size: float | None) -> float:
         """Move a block towards its best configuration, by a part or as far as is best; returns what the gap was."""
@@ -153,10 +155,15 @@ def matching_blocks(objective: MatchingLikelihood) -> DualBlocks:
 
 
 def graph_blocks(objective: GraphLikelihood) -> DualBlocks:
-    """The dual for factor graphs with the counting numbers of tree-reweighted messages, at uniform tables."""
+    """The dual for factor graphs with the counting numbers of tree-reweighted messages, at uniform tables.
+
+    Best points are those of the local polytope, as in the likelihood: by maximum flows for pairs of two labels, junction
+    trees where there are no cycles, linear programs (slow) elsewhere.
+    """
     graph = objective.graph
     inner = layout(graph)
-    tables = np.diff(graph.scope_offsets) > 1
+    owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
+    tables = np.bincount(owner[graph.cardinalities[graph.members] > 1], minlength=graph.n_factors) > 1
     if objective.base is not None and not np.isfinite(objective.base).all():
         raise ValueError("best configurations only: tables that forbid something (-inf) are not taken here")
     if inner.n_tables < tables.sum():
@@ -168,6 +175,9 @@ def graph_blocks(objective: GraphLikelihood) -> DualBlocks:
     blocks = []
     for part, features, weight in zip(parts, objective.features.split(parts), objective.mass.tolist(), strict=True):
         base = np.zeros(part.graph.size) if objective.base is None else objective.base[part.index]
-        energy = GraphEnergy(part.graph, base, rho[part.factors], find_oracle(part.graph))
+        # the likelihood is over marginals of neighbours that agree: elsewhere best configurations alone span less
+        whole = part.graph.binary_pairs or inner.acyclic
+        oracle = find_oracle(part.graph) if whole else LinearProgramOracle(part.graph)
+        energy = GraphEnergy(part.graph, base, rho[part.factors], oracle)
         blocks.append(Block(energy.start()[0], energy, features.forward, features.adjoint, weight))
     return DualBlocks(blocks, objective.observed, objective.penalty, objective.constant, graph.workers)

@@ -218,6 +218,10 @@ class GraphLikelihood:
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
         return GraphPoint(self, theta, self.potentials(theta))
 
+    def settle(self) -> None:
+        """From now on messages settle as far as `options` say."""
+        self._inexact = False
+
     def seen(self, value: float) -> None:
         """Set how far messages have to settle next: half as far as before if F has not decreased."""
         if value < self._lowest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -32,9 +33,14 @@ def flat_scopes(factors: Iterable[Any]) -> Scopes:
                 lengths.append(np.full(len(entry), entry.shape[1], np.int64))
                 members.append(entry.astype(np.int64).ravel())
         else:
-            scopes = [tuple(scope) for scope in group]
+            try:
+                scopes = [tuple(operator.index(v) for v in scope) for scope in group]
+            except TypeError:
+                raise ValueError(
+                    "factors must be tuples of integers, or integer matrices with a factor in every row"
+                ) from None
             lengths.append(np.array([len(scope) for scope in scopes], dtype=np.int64))
-            members.append(np.array([int(v) for scope in scopes for v in scope], dtype=np.int64))
+            members.append(np.array([v for scope in scopes for v in scope], dtype=np.int64))
     offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
     return Scopes(offsets, np.concatenate([np.zeros(0, np.int64), *members]))
 

@@ -61,6 +61,12 @@ class MaxFlowOracle:
         (single, places), (pairs, tables) = groups.get(1, none), groups.get(2, none)
         return single[:, 0], places[:, None] + np.arange(2), np.ascontiguousarray(pairs.T), tables[:, None] + np.arange(4)
 
+    @cached_property
+    def _repeated(self) -> bool:
+        """Whether two factors have the same pair of variables."""
+        low, high = np.sort(self._layout[2], axis=0)
+        return len(np.unique(low * self.graph.n_variables + high)) < len(low)
+
     def __call__(self, potentials: FloatArray) -> Answer:
         u = np.asarray(potentials, dtype=np.float64)
         shares = self.shares(u)
@@ -78,8 +84,8 @@ class MaxFlowOracle:
 
     def shares(self, u: FloatArray) -> FloatArray:
         """Of each variable the share of state 1: zero, a half, or one."""
-        if not np.isfinite(u).all():
-            raise ValueError("a maximum flow takes finite potentials")
+        if not np.isfinite(u).all() or np.abs(u).max(initial=0.0) > 1e290:
+            raise ValueError("a maximum flow takes finite potentials, and not too large ones")
         variables, places, (i, j), tables = self._layout
         own, pair, n = u[places], u[tables], self.graph.n_variables
         gain = self._gain(pair)
@@ -111,6 +117,9 @@ class MaxFlowOracle:
     def _cut(self, arcs: list[tuple[Any, Any, FloatArray]], source: int) -> FloatArray:
         """Which nodes are on the side of the source; the sink comes after it."""
         tails, heads, capacity = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
+        if self._repeated:  # parallel arcs are one, which must not be too large either
+            merged = sp.coo_array(sp.csr_array((capacity, (tails, heads)), shape=(source + 2, source + 2)))
+            tails, heads, capacity = merged.row.astype(np.int32), merged.col.astype(np.int32), merged.data
         total = max(float(capacity[tails == source].sum()), float(capacity.max(initial=0.0)))
         scale = _ROOM[self.solver] / total if total else 1.0
         whole = np.rint(capacity * scale).astype(np.int64)
