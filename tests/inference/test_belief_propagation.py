@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 from partita.core.results import Status
-from partita.inference import belief_propagation, bethe, is_concave, max_product, mean_field, tree_reweighted
-from partita.inference.belief_propagation import SCHEDULES, _Brake
+from partita.inference import bethe, is_concave, max_product, mean_field, message_run, tree_reweighted
 from partita.inference.counting_numbers import LARGEST_DENSE, tree_probabilities
 from partita.inference.layout import layout
+from partita.inference.message_run import SCHEDULES, Brake
 from partita.structures import FactorGraph
 
 
@@ -336,7 +336,7 @@ def test_max_product_mends_what_is_forbidden(monkeypatch):
     best = graph.argmax(tables)[1]
     assert np.all(value <= best + 1e-9)
     assert np.mean(value > best - 1e-9) > 0.3
-    monkeypatch.setattr(belief_propagation._Run, "mend", lambda *arguments: None)
+    monkeypatch.setattr(message_run.MessageRun, "mend", lambda *arguments: None)
     assert np.isneginf(graph.argmax(tables, "bp")[1]).any()
 
 
@@ -402,7 +402,7 @@ def test_published_partition_functions_are_bracketed(data_dir):
 
 
 def test_damping_rises_where_changes_stay_and_not_where_they_shrink_slowly():
-    slow, stuck, given, little = _Brake(None, False), _Brake(None, True), _Brake(0.2, True), _Brake(None, True)
+    slow, stuck, given, little = Brake(None, False), Brake(None, True), Brake(0.2, True), Brake(None, True)
     for t in range(1, 1000):
         slow.see(1.0 / t)
         stuck.see(1.0 + 0.5 * np.sin(t))

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..core.parallel import OPERATIONS_PER_CHUNK, Workers
-from ..core.results import FloatArray, IntArray, Result, Status
+from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
-from ..core.validation import check_choice, check_count, check_real
-from ..kernels import belief_propagation as kernels
-from ..kernels import binary_messages as binary
+from ..core.validation import check_count
 from ..structures.factor_graph import FactorGraph
-from ..structures.scopes import ranges
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
 from .layout import Layout, layout
-from .mean_field import ascend, configuration
+from .mean_field import ascend
+from .message_run import MessageRun
 
-SCHEDULES = ("sequential", "parallel", "residual")
 #: Sweeps of max-product after which messages are decoded: those that go round in circles pass by good configurations. Even,
 #: because sweeps take turns in their direction.
 DECODED = 2
-#: Earlier messages that reweighted ones are mixed with.
-MIXED = 5
 
 
 def bethe(
@@ -78,7 +71,7 @@ def bethe(
                 "messages need not converge; lower rho, or use tree_reweighted",
                 stacklevel=2,
             )
-    run = _Run(graph, inner, potentials, numbers, damping, max_iter, tol, schedule, messages)
+    run = MessageRun(graph, inner, potentials, numbers, damping, max_iter, tol, schedule, messages)
     value, _, marginals, _, _ = run.conclude()
     exact = inner.acyclic and run.status.ok and bool((numbers == 1.0).all())
     bounds = {"lower": value, "upper": value} if exact else {}
@@ -147,13 +140,13 @@ def tree_reweighted(
         }
         return _joint(graph, inner, potentials, lower, options)
     rho = tree_numbers(inner, n_trees, random_state)
-    run = _Run(graph, inner, potentials, rho, damping, max_iter, tol, schedule, messages)
+    run = MessageRun(graph, inner, potentials, rho, damping, max_iter, tol, schedule, messages)
     value, slack, marginals, states, tables = run.conclude()
     used, beliefs = run, tables
     for step in range(check_count("tree_steps", tree_steps) if not inner.acyclic else 0):
         share = 2.0 / (step + 6.0)
         rho = (1.0 - share) * rho + share * heaviest_set(inner, used.information(beliefs).mean(0))
-        used = _Run(graph, inner, potentials, rho, damping, max_iter, tol, schedule, used.messages)
+        used = MessageRun(graph, inner, potentials, rho, damping, max_iter, tol, schedule, used.messages)
         new = used.conclude()
         beliefs = new[4]
         if (new[0] + new[1]).sum() < (value + slack).sum():
@@ -172,7 +165,7 @@ def tree_reweighted(
 
 def _lower(graph: FactorGraph, inner: Layout, potentials: FloatArray, states: FloatArray) -> FloatArray:
     """The better bound of mean field, of each example, from beliefs about states and from what max-product decodes."""
-    run = _Run(graph, inner, potentials, np.ones(inner.n_tables), None, 100, 1e-4, "sequential", None, best=True)
+    run = MessageRun(graph, inner, potentials, np.ones(inner.n_tables), None, 100, 1e-4, "sequential", None, best=True)
     best = np.zeros_like(states)
     np.put_along_axis(best, inner.var_offsets[:-1] + run.decode(), 1.0, axis=1)
     first, second = (
@@ -264,7 +257,7 @@ def max_product(
     y, best = np.zeros((len(flat), graph.n_variables), np.int64), np.full((len(flat), graph.n_examples), -np.inf)
     for first in range(0, max(1, check_count("max_iter", max_iter)), DECODED):
         used = damping if damping is not None else 0.0 if 2 * first < max_iter else 0.5
-        run = _Run(graph, inner, flat, ones, used, min(DECODED, max_iter - first), tol, schedule, start, best=True)
+        run = MessageRun(graph, inner, flat, ones, used, min(DECODED, max_iter - first), tol, schedule, start, best=True)
         new = run.decode()
         value = run.scores(new)
         y = np.where((value > best)[:, graph.examples], new, y)
@@ -275,391 +268,3 @@ def max_product(
     if np.isneginf(best).any():
         run.mend(y, np.isneginf(best))
     return (y[0] if single else y), graph.score(flat, y)
-
-
-class _Brake:
-    """Damping that rises, to a half and then to three quarters, when changes have not shrunk for a while.
-
-    Reweighted messages begin with a little: without, some of strong pairs go back and forth for ever.
-    """
-
-    def __init__(self, damping: float | None, reweighted: bool) -> None:
-        self.damping = damping if damping is not None else 0.1 if reweighted else 0.0
-        self.steps = [0.5, 0.75] if damping is None else []
-        self.seen: list[float] = []
-
-    def see(self, change: float) -> None:
-        self.seen.append(change)
-        if self.steps and len(self.seen) == 40:
-            if min(self.seen[20:]) >= min(self.seen[:20]):  # slow is no reason: damping makes it slower
-                self.damping = self.steps.pop(0)
-            self.seen = self.seen[20:]
-
-
-class _Mixer:
-    """Anderson acceleration: messages after a sweep back and forth become the combination of the last few such that would
-    have changed the least, if changes were linear.
-
-    Where reweighted messages settle slowly, as those of strong pairs do, this takes a quarter of the sweeps.
-    """
-
-    def __init__(self, messages: FloatArray, index: IntArray) -> None:
-        self._messages, self._index = messages, index
-        self._before = messages[index]
-        self._after, self._change, self._size = self._before, self._before, np.inf
-        #: Differences between successive messages, and between successive changes.
-        self._steps, self._bends = np.empty((2, MIXED, len(index)))
-        self._count = 0
-
-    def mix(self) -> None:
-        after = self._messages[self._index]
-        change = after - self._before
-        size = float(change @ change)
-        if np.isfinite(self._size):
-            place = self._count % MIXED
-            np.subtract(after, self._after, out=self._steps[place])
-            np.subtract(change, self._change, out=self._bends[place])
-            self._count += 1
-        if not size <= 4.0 * self._size:  # not linear at all
-            self._count = 0
-        self._after, self._change, self._size = after, change, size
-        kept = min(self._count, MIXED)
-        if kept:
-            bends = self._bends[:kept]
-            products = bends @ bends.T
-            products[np.diag_indices(kept)] += 1e-12 * np.trace(products) + 1e-300
-            mixed = after - np.linalg.solve(products, bends @ change) @ self._steps[:kept]
-            if np.isfinite(mixed).all():
-                after = mixed
-        self._messages[self._index] = self._before = after
-
-
-class _Run:
-    """Messages of all rows, passed until they settle."""
-
-    def __init__(
-        self,
-        graph: FactorGraph,
-        inner: Layout,
-        potentials: FloatArray,
-        rho: FloatArray,
-        damping: float | None,
-        max_iter: int,
-        tol: float,
-        schedule: str,
-        messages: FloatArray | None,
-        best: bool = False,
-    ) -> None:
-        self.damping = None if damping is None else check_real("damping", damping, minimum=0.0)
-        if self.damping is not None and self.damping >= 1.0:
-            raise ValueError(f"damping must be None or below 1, got {damping!r}")
-        self.max_iter, self.tol = check_count("max_iter", max_iter), check_real("tol", tol, minimum=0.0)
-        self.schedule = check_choice("schedule", schedule, SCHEDULES)
-        self.graph, self.inner, self.rho, self.best = graph, inner, rho, best
-        self.reweighted = not (rho == 1.0).all()
-        self.constant = inner.constant(potentials)
-        self.states, self.tables = inner.scores(potentials)
-        possible = inner.prune(self.states, self.tables) and bool((self.constant > -np.inf).all())
-        if not possible:
-            raise ValueError("potentials forbid every configuration: the partition function is zero")
-        rows = len(potentials)
-        if messages is None:
-            self.messages = np.zeros((rows, inner.n_messages))
-        else:
-            self.messages = np.array(messages, dtype=np.float64)
-            if self.messages.shape != (rows, inner.n_messages) or not np.isfinite(self.messages).all():
-                raise ValueError(
-                    f"messages must be finite and of shape ({rows}, {inner.n_messages}), as a result on the same graph has "
-                    f"them; got {self.messages.shape}"
-                )
-        self.totals = np.empty_like(self.states)
-        self.fast = inner.binary and not best and schedule != "residual" and bool(np.isfinite(self.tables).all())
-        self.fast = self.fast and bool(np.isfinite(self.states).all())
-        done = np.zeros(rows, np.int64)
-        settled = np.zeros(rows, bool)
-
-        def work(first: int, last: int) -> None:
-            for row in range(first, last):
-                done[row], settled[row] = self._pass_fast(row) if self.fast else self._pass(row)
-
-        if inner.n_tables == 0:
-            settled[:] = True
-        else:
-            graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.n_messages * rows) if rows > 1 else [(0, 1)])
-        for row in range(rows):
-            self._set_totals(row)
-        self.n_iter = int(done.max(initial=0))
-        self.status = Status.CONVERGED if settled.all() else Status.UNSETTLED
-
-    def _set_totals(self, row: int, lo: int = 0, hi: int | None = None) -> None:
-        kernels.set_totals(
-            self.inner.arrays,
-            self.inner.incident,
-            self.inner.edge_factor,
-            self.rho,
-            self.states[row],
-            self.messages[row],
-            lo,
-            self.inner.n_variables if hi is None else hi,
-            self.totals[row],
-        )
-
-    def _one_after_another(
-        self,
-        prepare: Callable[[int, int], None],
-        sweep: Callable[[IntArray, bool, float], float],
-        messages: FloatArray,
-        bounds: IntArray,
-    ) -> tuple[int, bool]:
-        """Sweeps back and forth, each chunk of examples until it settles: how many at most, and whether all have.
-
-        Those of table f are ``messages[bounds[f]:bounds[f + 1]]``.
-        """
-
-        def work(lo: int, hi: int, first: int, last: int) -> tuple[int, bool]:
-            brake, order = _Brake(self.damping, self.reweighted), self.inner.order[lo:hi]
-            mixer = None
-            if self.reweighted and not self.best:
-                mixer = _Mixer(messages, ranges(bounds[order], bounds[order + 1] - bounds[order]))
-            for count in range(self.max_iter):
-                prepare(first, last)
-                change = sweep(order, count % 2 == 0, brake.damping)
-                if change <= self.tol:
-                    return count + 1, True
-                brake.see(change)
-                if mixer is not None and count % 2 == 1:
-                    mixer.mix()
-            return self.max_iter, False
-
-        done = self._run_chunks(work)
-        return max(count for count, _ in done), all(settled for _, settled in done)
-
-    def _run_chunks(self, work: Callable[..., Any]) -> list[Any]:
-        """On threads, unless those are busy with rows."""
-        chunks = self.inner.chunks
-        return self.graph.workers.run(work, chunks) if len(self.tables) == 1 else [work(*chunk) for chunk in chunks]
-
-    def _scratch(self) -> tuple[FloatArray, ...]:
-        inner = self.inner
-        return np.empty(inner.largest), np.empty(inner.largest), np.empty(inner.widest), np.empty(inner.widest)
-
-    def _pass(self, row: int) -> tuple[int, bool]:
-        inner, scratch = self.inner, self._scratch()
-        totals, tables, m = self.totals[row], self.tables[row], self.messages[row]
-        shared = (inner.arrays, tables, self.rho)
-        if self.schedule == "sequential":
-
-            def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
-                return float(
-                    kernels.sweep_sequential(*shared, order, backward, damping, self.best, totals, m, *self._scratch())
-                )
-
-            bounds = inner.arrays[4][inner.arrays[2]]  # of the messages of tables
-            return self._one_after_another(lambda lo, hi: self._set_totals(row, lo, hi), sweep_part, m, bounds)
-        if self.schedule == "residual":
-            count = inner.n_tables
-            key, heap, place = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
-            self._set_totals(row)
-            kernels.residual_start(*shared, self.best, totals, m, key, heap, place, *scratch)
-        ranges = Workers.ranges(inner.n_tables, 40.0 * inner.size)
-        out = np.empty_like(m)
-        brake = _Brake(self.damping, self.reweighted)
-        for sweep in range(self.max_iter):
-            damping = brake.damping
-            self._set_totals(row)
-            if self.schedule == "parallel":
-
-                def part(lo: int, hi: int) -> float:
-                    return float(
-                        kernels.sweep_parallel(
-                            *shared,
-                            damping,  # noqa: B023
-                            self.best,
-                            totals,
-                            m,
-                            lo,
-                            hi,
-                            out,
-                            *self._scratch(),
-                        )
-                    )
-
-                change = max(self.graph.workers.run(part, ranges) if len(self.tables) == 1 else [part(0, inner.n_tables)])
-                m[:] = out
-            else:
-                change = kernels.sweep_residual(
-                    inner.arrays,
-                    inner.incident,
-                    inner.edge_factor,
-                    tables,
-                    self.rho,
-                    damping,
-                    self.best,
-                    self.tol,
-                    totals,
-                    m,
-                    key,
-                    heap,
-                    place,
-                    *scratch,
-                )
-            if change <= self.tol:
-                return sweep + 1, True
-            brake.see(change)
-        return self.max_iter, False
-
-    def _pass_fast(self, row: int) -> tuple[int, bool]:
-        inner, rho = self.inner, self.rho
-        pairs = inner.arrays[3]
-        table = self.tables[row].reshape(-1, 4) / rho[:, None]
-        b, c = table[:, 2] - table[:, 0], table[:, 1] - table[:, 0]
-        d = (table[:, 3] - table[:, 2]) - c
-        scores = np.zeros(inner.n_variables)
-        scores[pairs] = self.states[row][inner.var_offsets[pairs] + 1] - self.states[row][inner.var_offsets[pairs]]
-        full = self.messages[row].reshape(-1, 2)
-        m = np.ascontiguousarray(full[:, 1] - full[:, 0])
-        odds, out = np.empty(inner.n_variables), np.empty_like(m)
-
-        def sums(lo: int, hi: int) -> None:
-            binary.set_odds(inner.incident, inner.edge_factor, rho, scores, m, lo, hi, odds)
-
-        if self.schedule == "sequential":
-
-            def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
-                return float(binary.sweep_sequential(pairs, b, c, d, rho, order, backward, damping, odds, m))
-
-            sweep, settled = self._one_after_another(sums, sweep_part, m, 2 * np.arange(len(d) + 1))
-        else:
-            m, sweep, settled = self._at_once(pairs, b, c, d, sums, odds, m, out)
-        full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
-        return sweep, settled
-
-    def _at_once(
-        self,
-        pairs: IntArray,
-        b: FloatArray,
-        c: FloatArray,
-        d: FloatArray,
-        sums: Callable[[int, int], None],
-        odds: FloatArray,
-        m: FloatArray,
-        out: FloatArray,
-    ) -> tuple[FloatArray, int, bool]:
-        alone, workers, inner = len(self.tables) == 1, self.graph.workers, self.inner
-        ranges = Workers.ranges(len(d), 100.0 * len(d)) if alone else [(0, len(d))]
-        nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
-        brake = _Brake(self.damping, self.reweighted)
-        for sweep in range(self.max_iter):
-
-            def part(lo: int, hi: int) -> float:
-                return float(binary.sweep_parallel(pairs, b, c, d, brake.damping, odds, m, lo, hi, out))
-
-            workers.run(sums, nodes)
-            change = max(workers.run(part, ranges))
-            m[:] = out
-            if change <= self.tol:
-                return m, sweep + 1, True
-            brake.see(change)
-        return m, self.max_iter, False
-
-    def information(self, tables: FloatArray) -> FloatArray:
-        """For each row and table: entropies of its members less its own, from beliefs about tables."""
-        inner = self.inner
-        out = np.empty((len(tables), inner.n_tables))
-        for row in range(len(tables)):
-            kernels.information(inner.arrays, tables[row], out[row], np.empty(inner.widest))
-        return out
-
-    def conclude(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The value, how far log Z may be above it (by example), marginals, and beliefs about states and tables."""
-        inner = self.inner
-        value, slack = self.constant.copy(), np.zeros_like(self.constant)
-        states, tables = np.empty_like(self.states), np.empty_like(self.tables)
-
-        def work(lo: int, hi: int, first: int, last: int, row: int = 0) -> None:
-            kernels.conclude(
-                inner.arrays,
-                inner.order[lo:hi],
-                first,
-                last,
-                self.tables[row],
-                self.rho,
-                inner.examples,
-                inner.fac_examples,
-                self.totals[row],
-                self.messages[row],
-                value[row],
-                slack[row],
-                states[row],
-                tables[row],
-                *self._scratch(),
-            )
-
-        self._run_all(work)
-        return value.ravel(), slack.ravel(), inner.marginals(states, tables), states, tables
-
-    def _run_all(self, work: Callable[..., None]) -> None:
-        """All chunks of all rows."""
-        tasks = [(*chunk, row) for row in range(len(self.tables)) for chunk in self.inner.chunks]
-        if self.inner.size * len(tasks) / len(self.inner.chunks) < OPERATIONS_PER_CHUNK / 40:
-            for task in tasks:
-                work(*task)
-        else:
-            self.graph.workers.run(work, tasks)
-
-    def attained(self, states: FloatArray, tables: FloatArray) -> FloatArray:
-        """What the reweighted free energy is at marginals that agree with each other, close to the given beliefs."""
-        inner, value = self.inner, self.constant.copy()
-
-        def work(lo: int, hi: int, first: int, last: int, row: int = 0) -> None:
-            kernels.attained(
-                inner.arrays,
-                inner.order[lo:hi],
-                first,
-                last,
-                self.states[row],
-                self.tables[row],
-                self.rho,
-                inner.examples,
-                inner.fac_examples,
-                states[row],
-                tables[row],
-                value[row],
-                *self._scratch(),
-            )
-
-        self._run_all(work)
-        return value.ravel()
-
-    def decode(self) -> IntArray:
-        inner = self.inner
-        y = np.empty((len(self.states), inner.n_variables), np.int64)
-        shape = (inner.arrays, inner.incident, inner.edge_factor)
-        for row in range(len(y)):
-            scratch = np.empty(inner.largest)
-            inputs = (self.tables[row], self.states[row])
-            kernels.decode(*shape, *inputs, self.totals[row], self.messages[row], inner.var_order, y[row], scratch)
-            kernels.ascend(*shape, *inputs, y[row])
-        return y
-
-    def scores(self, y: IntArray) -> FloatArray:
-        """Scores of configurations, (rows, examples)."""
-        inner, out = self.inner, self.constant.copy()
-        _, fac_offsets, fac_ptr, edge_var, _, strides = inner.arrays
-        for row in range(len(y)):
-            n = out.shape[1]
-            out[row] += np.bincount(inner.examples, self.states[row][inner.var_offsets[:-1] + y[row]], n)
-            if inner.n_tables:
-                place = fac_offsets[:-1] + np.add.reduceat(strides * y[row][edge_var], fac_ptr[:-1])
-                out[row] += np.bincount(inner.fac_examples, self.tables[row][place], n)
-        return out
-
-    def mend(self, y: IntArray, wrong: NDArray[np.bool_]) -> None:
-        """Put allowed configurations, where some are found, in place of those of the examples that are `wrong`."""
-        inner = self.inner
-        for row in np.flatnonzero(wrong.any(1)).tolist():
-            inputs = (self.tables[row], self.states[row])
-            found = configuration(inner, self.states[row], self.tables[row], self.totals[row])
-            if found is not None:
-                kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, *inputs, found)
-                y[row] = np.where(wrong[row][inner.examples], found, y[row])

@@ -141,7 +141,7 @@ class _Matchings:
     def _possible(self, log_z: FloatArray) -> FloatArray:
         if not (log_z > -np.inf).all():
             i = int(np.argmin(log_z > -np.inf))
-            raise ValueError(f"potentials forbid every matching of example {i}")
+            raise ValueError(f"potentials forbid every matching of example {i}, or its graph has none")
         return log_z
 
     def _each(self, kernel: Any, flat: FloatArray, *state: Any) -> None:
