@@ -90,8 +90,8 @@ class Listed:
         return np.asarray(self.rows[rng.choice(len(self.rows), count, p=self.probabilities)])
 
 
-class Multinomial(Listed):
-    """Exactly one object.
+class Multinomial:
+    """Exactly one object; none with the probability that is left, if there is any.
 
     >>> from partita.objectives.policies import Multinomial
     >>> Multinomial([0.25, 0.75]).mean
@@ -99,7 +99,18 @@ class Multinomial(Listed):
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
-        super().__init__(np.eye(len(np.asarray(probabilities)), dtype=bool), probabilities)
+        self.mean = _shares(probabilities)
+        if self.mean.sum() > 1.0 + 1e-9:
+            raise ValueError(f"probabilities must sum to at most one, got {self.mean.sum()}")
+
+    @property
+    def second(self) -> FloatArray:
+        return np.diag(self.mean)
+
+    def draw(self, count: int, rng: np.random.Generator) -> BoolArray:
+        left = max(1.0 - self.mean.sum(), 0.0)
+        chosen = rng.choice(len(self.mean) + 1, count, p=np.append(self.mean, left) / (self.mean.sum() + left))
+        return np.asarray(chosen[:, None] == np.arange(len(self.mean)))
 
 
 class Product:

@@ -1,0 +1,144 @@
+"""What a composite likelihood is made of: which objects, how often, with which weights."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.random import generator
+from ..core.results import FloatArray, IntArray
+from ..core.validation import check_choice, check_flag, check_real
+from .policies import Independent, Multinomial, Policy, Product
+
+#: Names of groups of objects that are not a number of variables: all of them, and those that the user lists.
+FULL, PAIRS = "full", "pairs"
+POLICIES = ("independent", "multinomial", "product")
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class CompositeLikelihood:
+    """A weighted sum of objects log p(x_A | x_B), each computed for a random part of the examples.
+
+    Parameters
+    ----------
+    orders : dict, optional
+        For every order, how often its objects are used. Order k has an object for every set A of k variables (on chains, of k
+        labels in a row), given all others; order ``"full"`` is the likelihood of the whole; ``"pairs"`` are those of `pairs`.
+        Default: ``{1: 1.0}``, the pseudo-likelihood.
+    pairs : list of (A, B), optional
+        Objects of your own, tuples of variables. What is in neither is summed out; the likelihood then need not be concave.
+    weights : None, "auto" or dict
+        The weight of every order in the sum: one, or what makes the estimates most accurate, or as given.
+    policy : {"independent", "multinomial", "product"}, policy or function
+        ``"independent"``: every object by itself, with the probability that `orders` gives. ``"multinomial"``: exactly one
+        object; `orders` has the probability of each order, and they sum to one. ``"product"``: one object of each order, or
+        none with the probability that is left. Or an object with `mean`, `second` and `draw` (see
+        `partita.objectives.policies`), or a function that makes one from the order of every object of an example.
+    refresh : bool
+        True: objects are drawn anew in every pass, and the estimates are those of the sum weighted by probabilities, which
+        solvers that see all data take at once. False: they are drawn once for each example, so that a pass is cheap; the
+        estimates are less accurate.
+    blocks : {"connected", "all"}
+        Which sets A an order has: those that hang together, or all of them. Others than connected ones add nothing but
+        weight: given the rest, their parts are independent. On complete graphs, and on chains, there is no difference.
+    random_state : int, Generator or None
+        Of what is drawn.
+    """
+
+    orders: Mapping[Any, float] | None = None
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None
+    weights: Any = None
+    policy: Any = "independent"
+    refresh: bool = True
+    blocks: str = "connected"
+    random_state: Any = None
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_flag("refresh", self.refresh)
+        check_choice("blocks", self.blocks, ("connected", "all"))
+        for order, rate in self.rates.items():
+            if order not in (FULL, PAIRS) and (isinstance(order, bool) or not isinstance(order, int) or order < 1):
+                raise ValueError(f"orders must be numbers of variables from 1, 'full' or 'pairs'; got {order!r}")
+            if not 0.0 < check_real(f"orders[{order!r}]", rate, minimum=0.0) <= 1.0:
+                raise ValueError(f"orders[{order!r}] must be a probability above 0, got {rate!r}")
+        if (self.pairs is None) == (PAIRS in self.rates):
+            raise ValueError("orders must have 'pairs' if pairs are given, and only then")
+        if isinstance(self.policy, str):
+            check_choice("policy", self.policy, POLICIES)
+            if self.policy == "multinomial" and not np.isclose(sum(self.rates.values()), 1.0, atol=1e-9):
+                raise ValueError(f"orders must sum to one with policy 'multinomial', got {sum(self.rates.values())}")
+        elif not callable(self.policy) and not all(hasattr(self.policy, name) for name in ("mean", "second", "draw")):
+            raise ValueError(f"policy must be one of {POLICIES}, a function, or have mean, second and draw")
+        if isinstance(self.weights, str):
+            check_choice("weights", self.weights, (AUTO,))
+        elif self.weights is not None:
+            if not isinstance(self.weights, Mapping) or set(self.weights) != set(self.rates):
+                raise ValueError(f"weights must be a dict with the keys of orders, {list(self.rates)}")
+            for order, weight in self.weights.items():
+                check_real(f"weights[{order!r}]", weight, minimum=0.0)
+            if not max(self.weights.values()) > 0.0:
+                raise ValueError("weights must not all be zero")
+
+    @property
+    def rates(self) -> dict[Any, float]:
+        """`orders`, or its default."""
+        if self.orders is not None:
+            return dict(self.orders)
+        return {1: 1.0} if self.pairs is None else {PAIRS: 1.0}
+
+    @property
+    def beta(self) -> FloatArray:
+        """The weight of every order, in the order of `rates`; ones where they are still to be chosen."""
+        given = self.weights if isinstance(self.weights, Mapping) else {}
+        return np.array([float(given.get(order, 1.0)) for order in self.rates])
+
+    def law(self, groups: IntArray) -> Policy:
+        """The policy for an example whose objects are of these groups (numbers of entries of `rates`)."""
+        rates = np.array(list(self.rates.values()))
+        if self.policy == "independent":
+            return Independent(rates[groups])
+        if isinstance(self.policy, str):
+            return _one_of(groups, rates, apart=self.policy == "product")
+        names: list[Hashable] = list(self.rates)
+        made: Policy = self.policy([names[g] for g in groups.tolist()]) if callable(self.policy) else self.policy
+        if len(made.mean) != len(groups):
+            raise ValueError(f"policy is for {len(made.mean)} objects, but an example has {len(groups)}")
+        return made
+
+    def shares(self, groups: IntArray, examples: IntArray) -> FloatArray:
+        """How much of every object is used: its probability, or with ``refresh=False`` one or zero, as drawn.
+
+        `groups` and `examples` have the order and the example of every object; those of an example stand together.
+        """
+        rng = generator(self.random_state)
+        if self.policy == "independent":
+            rates = np.array(list(self.rates.values()))[groups]
+            return rates if self.refresh else np.asarray(rng.random(len(rates)) < rates, dtype=np.float64)
+        out = np.empty(len(groups))
+        starts = np.flatnonzero(np.r_[True, np.diff(examples) != 0, True])
+        lengths = np.diff(starts)
+        keys: dict[bytes, list[int]] = {}
+        for i, (lo, hi) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
+            keys.setdefault(groups[lo:hi].tobytes(), []).append(i)
+        for alike in keys.values():  # one draw for all examples with the same objects
+            first, length = starts[alike], int(lengths[alike[0]])
+            law = self.law(groups[first[0] : first[0] + length])
+            drawn = np.tile(law.mean, (len(alike), 1)) if self.refresh else law.draw(len(alike), rng)
+            out[first[:, None] + np.arange(length)] = drawn
+        return out
+
+
+def _one_of(groups: IntArray, rates: FloatArray, apart: bool) -> Policy:
+    """One object, of any group, or (`apart`) at most one of each: objects of a group are equally likely."""
+    counts = np.bincount(groups, minlength=len(rates))
+    p = (rates / np.maximum(counts, 1))[groups]
+    if not apart:
+        return Multinomial(p / p.sum())  # an example may lack an order
+    if (np.diff(groups) < 0).any():
+        raise ValueError("objects must be sorted by their order")
+    return Product([Multinomial(p[groups == g]) for g in np.flatnonzero(counts)])
