@@ -93,6 +93,7 @@ def test_moments_of_policies_are_those_of_their_draws():
         Independent([0.2, 0.9, 0.5]),
         Multinomial([0.2, 0.5, 0.3]),
         Product([Multinomial([0.4, 0.6]), Independent([0.3])]),
+        Multinomial([0.4, 0.3]),
         Listed(rows, [0.2, 0.3, 0.5]),
         Listed.log_linear(rows, [0.0, 1.0, -1.0]),
     ]
@@ -105,8 +106,8 @@ def test_moments_of_policies_are_those_of_their_draws():
 def test_refusals():
     with pytest.raises(ValueError, match="above 0, at most 1"):
         Independent([0.0, 0.5])
-    with pytest.raises(ValueError, match="sum to one"):
-        Multinomial([0.5, 0.4])
+    with pytest.raises(ValueError, match="at most one"):
+        Multinomial([0.5, 0.6])
     with pytest.raises(ValueError, match="A must not be empty"):
         boltzmann(3).score(((), (0,)))
     with pytest.raises(ValueError, match="no variable of B"):

@@ -130,6 +130,14 @@ class TiedTables:
             out += part.add(R if part.basis is None else R @ part.basis, self.size, squared=False)
         return out
 
+    def squared(self, residual: FloatArray) -> FloatArray:
+        """The transpose of the map with every number of it squared: which parameters have a part in which entries."""
+        out = np.zeros(self.size)
+        for part in self.parts:
+            R = residual[part.places]
+            out += part.add(R if part.basis is None else R @ part.basis**2, self.size, squared=True)
+        return out
+
     def variances(self, marginals: FloatArray, weights: FloatArray) -> FloatArray:
         """Sums over factors of `weights` times the variance of each statistic, as if factors were independent.
 

@@ -26,9 +26,9 @@ class CompositeLikelihood:
     Parameters
     ----------
     orders : dict, optional
-        For every order, how often its objects are used. Order k has an object for every set A of k variables (on chains, of k
-        labels in a row), given all others; order ``"full"`` is the likelihood of the whole; ``"pairs"`` are those of `pairs`.
-        Default: ``{1: 1.0}``, the pseudo-likelihood.
+        For every order, how often its objects are used. Order k has an object for every set A of k variables (on chains,
+        of k labels in a row), given all others; order ``"full"`` is the likelihood of the whole; ``"pairs"`` are those of
+        `pairs`. Default: ``{1: 1.0}``, the pseudo-likelihood.
     pairs : list of (A, B), optional
         Objects of your own, tuples of variables. What is in neither is summed out; the likelihood then need not be concave.
     weights : None, "auto" or dict
@@ -131,6 +131,13 @@ class CompositeLikelihood:
             drawn = np.tile(law.mean, (len(alike), 1)) if self.refresh else law.draw(len(alike), rng)
             out[first[:, None] + np.arange(length)] = drawn
         return out
+
+    def many_shares(self, groups: IntArray, count: int) -> FloatArray:
+        """The same for `count` examples that have the same objects: a row each, or one row for all if they are equal."""
+        law = self.law(groups)
+        if self.refresh:
+            return law.mean[None]
+        return np.asarray(law.draw(count, generator(self.random_state)), dtype=np.float64)
 
 
 def _one_of(groups: IntArray, rates: FloatArray, apart: bool) -> Policy:

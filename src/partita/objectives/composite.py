@@ -1,0 +1,243 @@
+"""Penalised composite likelihood of factor graphs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from ..bounds.products import ProductModel
+from ..core.protocols import Capability, QuadraticModel
+from ..core.results import FloatArray
+from ..core.validation import check_weights
+from ..features.tied_tables import TiedTables
+from ..structures.evidence import check_states
+from ..structures.free_sets import FreeSets, FreeSums
+from .composite_likelihood import CompositeLikelihood
+from .likelihood_objects import list_objects
+
+#: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
+LEAST_CURVATURE, POWER = 1e-6, 0.5
+
+
+class GraphComposite:
+    """``F(theta) = sum_i w_i sum_j beta_j Z_ij (-log p(x_Aj | x_Bj)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
+
+    Z_ij is the share of object j in example i: its probability, or one or zero as drawn (see `CompositeLikelihood`).
+    Examples come as in `GraphLikelihood`: many graphs and one row of states, or one graph and many rows. All states must be
+    known.
+
+    Parameters
+    ----------
+    features : TiedTables
+    y : int array
+        States, as in `GraphLikelihood`.
+    composite : CompositeLikelihood
+    weights, penalty, base
+        As in `GraphLikelihood`.
+    beta : array, optional
+        Weight of every order; default those of `composite`.
+    options : dict, optional
+        `memory_limit` of junction trees of large objects.
+    """
+
+    costly_rays = False
+    engine = "composite"
+
+    def __init__(
+        self,
+        features: TiedTables,
+        y: ArrayLike,
+        composite: CompositeLikelihood,
+        *,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        base: FloatArray | None = None,
+        beta: FloatArray | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        graph = features.graph
+        self.features, self.graph, self.size, self.composite = features, graph, features.size, composite
+        states = check_states(graph, y, "y")
+        if (states < 0).any():
+            raise ValueError("composite likelihoods need all values known: y has unknown ones (-1, None or NaN)")
+        if len(states) != 1 and graph.n_examples != 1:
+            raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(states)} rows")
+        self.states = states
+        self.n_examples = max(len(states), graph.n_examples)
+        self.weights = check_weights("weights", weights, self.n_examples)
+        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
+        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
+            raise ValueError("penalty must be finite and non-negative")
+        self.base = base
+        self.options = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
+        self.objects = list_objects(graph, composite)
+        self.shares = self._draw()
+        self.scale = float(self.weights @ np.broadcast_to(np.bincount(graph.examples), self.n_examples))
+        self.convex = not self.objects.hidden
+        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.beta = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
+        self._weigh()
+
+    def _draw(self) -> FloatArray:
+        """Shares of objects, (1 or n_rows, objects)."""
+        o, c = self.objects, self.composite
+        if len(self.states) == 1:
+            return c.shares(o.groups, o.examples)[None]
+        return c.many_shares(o.groups, len(self.states))
+
+    def _weigh(self) -> None:
+        """Make what depends on beta."""
+        self.sets = self._free_sets(self.beta)
+        self.observed = self.features.adjoint(self.sets.counts)
+        used = self.sets.counts > 0.0
+        self.constant = 0.0 if self.base is None else float(self.sets.counts[used] @ self.base[used])
+        if not np.isfinite(self.constant):
+            raise ValueError("y has a forbidden configuration: the tables give it probability zero")
+
+    def _free_sets(self, beta: FloatArray) -> FreeSets:
+        o = self.objects
+        shares = self.shares * beta[o.groups]
+        rows = np.ones(1)
+        if len(self.states) == 1:
+            shares = shares * self.weights[o.examples]
+        else:
+            rows = self.weights
+        return FreeSets(self.graph, o.sets, self.states, rows, shares, o.columns, o.signs, o.latent, **self.options)
+
+    def with_beta(self, beta: FloatArray) -> GraphComposite:
+        """The same objective with other weights of orders; what was drawn stays."""
+        out = copy(self)
+        out.beta = np.asarray(beta, dtype=np.float64)
+        out._weigh()
+        return out
+
+    def check_covered(self) -> None:
+        """Warn if no object that is used says anything about some weights, or if the sum need not be concave."""
+        touched = self.sets.touched()
+        idle = np.flatnonzero((self.features.squared(touched) == 0.0) & (self.penalty == 0.0))
+        if len(idle):
+            warnings.warn(
+                f"the likelihood objects do not cover the model: {len(idle)} of {self.size} weights take part in none that "
+                f"is used (the first is number {idle[0]}), and stay at zero; add pairs or orders, or draw more",
+                stacklevel=2,
+            )
+        if not self.convex:
+            warnings.warn(
+                "some likelihood objects sum over variables that are in neither A nor B: their sum need not be concave, and "
+                "the fit may be a local optimum",
+                stacklevel=2,
+            )
+
+    @property
+    def dense_cost(self) -> float:
+        """Forming the Hessian takes as many products as there are parameters."""
+        return float(self.size)
+
+    @property
+    def strong_cost(self) -> float:
+        """There is no strong preconditioner."""
+        return np.inf
+
+    @property
+    def blas_threads(self) -> int | None:
+        """No BLAS to speak of."""
+        return 1
+
+    def potentials(self, theta: FloatArray) -> FloatArray:
+        """``A theta + base``."""
+        u = self.features.forward(theta)
+        return u if self.base is None else u + self.base
+
+    def at(self, parameters: FloatArray) -> CompositePoint:
+        """The objective seen from `parameters`."""
+        theta = np.ascontiguousarray(parameters, dtype=np.float64)
+        return CompositePoint(self, theta, self.potentials(theta))
+
+
+class CompositePoint:
+    """The composite likelihood at one parameter vector."""
+
+    came_by: FloatArray | None = None
+    result = rest = None
+
+    def __init__(self, objective: GraphComposite, theta: FloatArray, u: FloatArray) -> None:
+        self.objective, self.parameters, self.u = objective, theta, u
+        o = objective
+        self.sums: FreeSums = o.sets.at(u)
+        value = self.sums.value - float((o.observed * theta).sum()) - o.constant
+        self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        return o.features.adjoint(self.sums.gradient) - o.observed + o.penalty * self.parameters
+
+    @property
+    def gap(self) -> float:
+        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; else inf."""
+        o = self.objective
+        return float(0.5 * np.sum(self.gradient**2 / o.penalty)) if o.has_gap else np.inf
+
+    def along(self, direction: FloatArray) -> CompositeRay:
+        return CompositeRay(self, direction)
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v."""
+        o = self.objective
+        return lambda v: o.features.adjoint(self.sums.product(o.features.forward(v))) + o.penalty * v
+
+    information_product = hessian_product
+
+    def model(self, kind: str) -> QuadraticModel:
+        """The Hessian as a quadratic that is known by its products."""
+        if kind != "hessian":
+            raise ValueError(f"composite likelihoods have no bound {kind!r}")
+        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if entries were independent."""
+        o = self.objective
+        return np.maximum(o.features.squared(self.sums.variances()) + o.penalty, 1e-12)
+
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> v over the square root of the diagonal of the Hessian."""
+        scaling = np.maximum(self.diagonal, LEAST_CURVATURE * self.diagonal.max()) ** -POWER
+        return lambda v: scaling * v
+
+    def scores(self, beta: FloatArray | None = None) -> FloatArray:
+        """Gradients of the weighted log-likelihood of each example, (examples, parameters); with other weights of orders, if
+        given."""
+        o = self.objective
+        sets, A = o.sets if beta is None else o._free_sets(beta), o.features.matrix
+        if len(o.states) == 1 and o.graph.n_examples > 1:
+            values = sets.row_residuals(self.u, 0, 1)[0]
+            owner = np.repeat(o.graph.factor_examples, np.diff(o.graph.offsets))
+            M = sp.csr_matrix((values, (owner, np.arange(o.graph.size))), shape=(o.n_examples, o.graph.size))
+            return np.asarray((M @ A).toarray())
+        out, step = np.empty((o.n_examples, o.size)), sets.chunk
+        for lo in range(0, o.n_examples, step):
+            hi = min(lo + step, o.n_examples)
+            out[lo:hi] = sets.row_residuals(self.u, lo, hi) @ A
+        return out
+
+
+class CompositeRay:
+    """The composite likelihood on a half-line."""
+
+    def __init__(self, origin: CompositePoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+        self.image = origin.objective.features.forward(direction)
+
+    def at(self, step: float) -> tuple[CompositePoint, float]:
+        o = self.origin
+        point = CompositePoint(o.objective, o.parameters + step * self.direction, o.u + step * self.image)
+        return point, float((point.gradient * self.direction).sum())
