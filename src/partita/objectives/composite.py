@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
+from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.validation import check_weights
 from ..features.tied_tables import TiedTables
@@ -24,6 +26,10 @@ from .likelihood_objects import list_objects
 
 #: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
 LEAST_CURVATURE, POWER = 1e-6, 0.5
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
+#: Parameters up to which a diagonal is computed entry by entry, and vectors of signs that it is estimated from.
+EXACT_DIAGONAL, SIGNS = 200, 30
 
 
 class GraphComposite:
@@ -114,6 +120,8 @@ class GraphComposite:
 
     def with_beta(self, beta: FloatArray) -> GraphComposite:
         """The same objective with other weights of orders; what was drawn stays."""
+        if np.array_equal(beta, self.beta):
+            return self
         out = copy(self)
         out.beta = np.asarray(beta, dtype=np.float64)
         out._weigh()
@@ -135,6 +143,11 @@ class GraphComposite:
                 "the fit may be a local optimum",
                 stacklevel=2,
             )
+
+    @cached_property
+    def uniform_diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian of the loss at zero weights, as if entries were independent."""
+        return self.features.squared(self.sets.at(self.potentials(np.zeros(self.size))).variances())
 
     @property
     def dense_cost(self) -> float:
@@ -192,7 +205,7 @@ class CompositePoint:
     def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
         """v -> H v."""
         o = self.objective
-        return lambda v: o.features.adjoint(self.sums.product(o.features.forward(v))) + o.penalty * v
+        return lambda v: _pulled_back(o.features, self.sums, v) + o.penalty * v
 
     information_product = hessian_product
 
@@ -213,21 +226,48 @@ class CompositePoint:
         scaling = np.maximum(self.diagonal, LEAST_CURVATURE * self.diagonal.max()) ** -POWER
         return lambda v: scaling * v
 
-    def scores(self, beta: FloatArray | None = None) -> FloatArray:
-        """Gradients of the weighted log-likelihood of each example, (examples, parameters); with other weights of orders, if
-        given."""
+    def score_chunks(self, beta: FloatArray | None = None) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time; with
+        other weights of orders, if given."""
         o = self.objective
         sets, A = o.sets if beta is None else o._free_sets(beta), o.features.matrix
         if len(o.states) == 1 and o.graph.n_examples > 1:
             values = sets.row_residuals(self.u, 0, 1)[0]
             owner = np.repeat(o.graph.factor_examples, np.diff(o.graph.offsets))
-            M = sp.csr_matrix((values, (owner, np.arange(o.graph.size))), shape=(o.n_examples, o.graph.size))
-            return np.asarray((M @ A).toarray())
-        out, step = np.empty((o.n_examples, o.size)), sets.chunk
-        for lo in range(0, o.n_examples, step):
-            hi = min(lo + step, o.n_examples)
-            out[lo:hi] = sets.row_residuals(self.u, lo, hi) @ A
-        return out
+            M = sp.csr_matrix((values, (owner, np.arange(o.graph.size))), shape=(o.n_examples, o.graph.size)) @ A
+            step = max(1, CHUNK // o.size)
+            yield from (M[lo : lo + step].toarray() for lo in range(0, o.n_examples, step))
+        else:
+            step = max(1, CHUNK // (o.size + o.graph.size))
+            for lo in range(0, o.n_examples, step):
+                yield sets.row_residuals(self.u, lo, min(lo + step, o.n_examples)) @ A
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Of each order alone, the diagonal of the Hessian (orders, parameters), and the diagonals of the covariances of the
+        scores of any two (orders, orders, parameters)."""
+        o = self.objective
+        units = np.eye(len(o.beta))
+        J, S = np.zeros((len(units), o.size)), np.zeros((len(units), len(units), o.size))
+        for parts in zip(*(self.score_chunks(unit) for unit in units), strict=True):
+            for j, k in itertools.product(range(len(units)), repeat=2):
+                S[j, k] += (parts[j] * parts[k]).sum(0)
+        for k, unit in enumerate(units):
+            sums = o._free_sets(unit).at(self.u)
+            J[k] = _diagonal(partial(_pulled_back, o.features, sums), o.size)
+        return J, S
+
+
+def _pulled_back(features: TiedTables, sums: FreeSums, v: FloatArray) -> FloatArray:
+    """A product with the Hessian of a sum, in the parameters."""
+    return features.adjoint(sums.product(features.forward(v)))
+
+
+def _diagonal(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+    """The diagonal of a matrix known by products: exactly if it is small, else from random signs."""
+    if size <= EXACT_DIAGONAL:
+        return np.array([product(unit)[j] for j, unit in enumerate(np.eye(size))])
+    signs = np.where(generator(0).random((SIGNS, size)) < 0.5, -1.0, 1.0)
+    return np.asarray(np.maximum(np.mean([z * product(z) for z in signs], axis=0), 0.0))
 
 
 class CompositeRay:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.results import FloatArray
 from ..core.validation import check_choice
+from .composite import CompositePoint
 from .graph import GraphPoint
 
 #: Parameters above which the covariance matrix is refused.
@@ -19,11 +22,12 @@ SEPARATED = 0.01
 CLEAR = 1.0
 
 
-def graph_covariance(point: GraphPoint, method: str = "information") -> FloatArray:
-    """H^-1, or H^-1 J H^-1 (``"sandwich"``) with J the sum of outer products of the examples' scores.
+def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich") -> FloatArray:
+    """H^-1 K H^-1 (``"sandwich"``) with K the sum of outer products of the examples' scores, or H^-1 (``"information"``).
 
     H is the Hessian of the objective, penalty included, and what unknown states take from it. Directions in theta that
-    change no probability get variance zero: estimates that start from zero have no part in them.
+    change no probability get variance zero: estimates that start from zero have no part in them. H^-1 alone is right for
+    the likelihood of a model that is true; for composite likelihoods it never is, and is refused.
 
     Raises
     ------
@@ -32,7 +36,11 @@ def graph_covariance(point: GraphPoint, method: str = "information") -> FloatArr
     """
     check_choice("method", method, ("information", "sandwich"))
     o = point.objective
-    if o.engine != "exact":
+    if o.engine == "composite" and method == "information":
+        raise ValueError(
+            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
+        )
+    if o.engine not in ("exact", "composite"):
         raise ValueError(
             f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
             "about the spread of the estimates. Raise memory_limit, or bootstrap"
@@ -55,11 +63,20 @@ def graph_covariance(point: GraphPoint, method: str = "information") -> FloatArr
     inverse = Q @ np.linalg.solve(Q.T @ H @ Q, Q.T)
     if method == "information":
         return np.asarray(inverse)
-    S = example_scores(point)
-    return np.asarray(inverse @ (S.T @ S) @ inverse)
+    K = np.zeros_like(H)
+    for S in score_chunks(point):
+        K += S.T @ S
+    return np.asarray(inverse @ K @ inverse)
 
 
-def _matrix(point: GraphPoint, complete: bool = False) -> FloatArray:
+def score_chunks(point: GraphPoint | CompositePoint) -> Iterator[FloatArray]:
+    """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time."""
+    if isinstance(point, CompositePoint):
+        return point.score_chunks()
+    return iter([example_scores(point)])
+
+
+def _matrix(point: GraphPoint | CompositePoint, complete: bool = False) -> FloatArray:
     product = point.hessian_product() if complete else point.information_product()
     H = np.column_stack([product(unit) for unit in np.eye(point.objective.size)])
     return np.asarray(0.5 * (H + H.T))

@@ -18,8 +18,6 @@ from .scopes import Scopes, ranges
 LARGEST = 1024
 #: Configurations of what is around a set that get a slot each, per row of states; with more, every row is an item.
 SLOTS = 4
-#: Entries of rows of residuals that are held at a time.
-ROOM = 20_000_000
 
 
 class FreeSets:
@@ -232,11 +230,6 @@ class FreeSets:
         sets = np.unique(np.concatenate([self._items[1], self._trees[1]]))
         out[self._pair_factor[ranges(self.pair_start[sets], np.diff(self.pair_start)[sets])]] = 1.0
         return np.repeat(out, np.diff(self.graph.offsets))
-
-    @property
-    def chunk(self) -> int:
-        """Rows whose residuals fit into memory."""
-        return max(1, ROOM // self.graph.size)
 
 
 class FreeSums:
