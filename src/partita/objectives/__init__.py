@@ -1,6 +1,7 @@
 """What solvers minimise."""
 
 from .chain import ChainLikelihood, ChainPoint
+from .chain_composite import ChainComposite
 from .constrained import Constrained, ConstrainedPoint, compile_constraints
 from .elastic_net import ElasticNet, ElasticNetPoint
 from .feasible_set import FeasibleSet
@@ -10,6 +11,7 @@ from .likelihood import Likelihood, LikelihoodPoint
 
 __all__ = [
     "L1",
+    "ChainComposite",
     "ChainLikelihood",
     "ChainPoint",
     "Constrained",

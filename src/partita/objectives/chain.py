@@ -196,9 +196,15 @@ class ChainLikelihood:
     def least_diagonal(self) -> FloatArray:
         """A floor under the diagonal of the Hessian where that scales steps."""
         f, n = self.features, self.features.n_labels
-        p = np.repeat(self.weights, self.lengths)[:, None] * np.full(n, (1.0 - 1.0 / n) / n if n > 1 else 1.0)
-        C = np.full((n, n), float(self.weights @ (self.lengths - 1)) / (n * n))
+        labels, moves = self.coverage()
+        p = labels[:, None] * np.full(n, (1.0 - 1.0 / n) / n if n > 1 else 1.0)
+        C = np.full((n, n), float(moves.sum() - moves[f.offsets[:-1]].sum()) / (n * n))
         return np.maximum(LEAST_CURVATURE * f.squared(p, C), 1e-12)
+
+    def coverage(self) -> Scores:
+        """The weight of the label of every position, and of the transition into it."""
+        each = np.repeat(self.weights, self.lengths)
+        return each, each
 
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
@@ -214,6 +220,10 @@ class ChainLikelihood:
         for label in np.flatnonzero(self.forbidden_ends):
             U[self.features.offsets[1:] - 1, label] = -np.inf
         return U, A
+
+    def sums(self, scores: Scores) -> Any:
+        """Sums over all labellings."""
+        return ChainSums(*scores, self.features.offsets, self.weights, self.workers, self.buffers)
 
     def one_pass(self, theta: FloatArray, variance: bool = False) -> tuple[float, FloatArray] | None:
         """The weighted sum of log Z and its gradient in theta, or with `variance` a diagonal; None if a chain is hard.
@@ -280,10 +290,9 @@ class ChainPoint:
         return self.objective.scores(self.parameters, self.objective.buffers.lend(self))
 
     @cached_property
-    def sums(self) -> ChainSums:
+    def sums(self) -> Any:
         """Sums over all labellings."""
-        o = self.objective
-        return ChainSums(*self.scores, o.features.offsets, o.weights, o.workers, o.buffers)
+        return self.objective.sums(self.scores)
 
     @cached_property
     def known(self) -> ChainSums | None:
@@ -356,8 +365,7 @@ class ChainPoint:
         found = o.one_pass(self.parameters, variance=True) if o.in_one_pass else None
         if found is None:
             owner = Owner()
-            variances = self.sums.variances(o.buffers.lend(owner))
-            return np.maximum(o.features.squared(variances, self.sums.C) + o.penalty, 1e-12)
+            return np.maximum(o.features.squared(*self.sums.diagonal(o.buffers.lend(owner))) + o.penalty, 1e-12)
         return np.maximum(found[1] + o.penalty, 1e-12)
 
 

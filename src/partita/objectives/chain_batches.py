@@ -55,13 +55,20 @@ class ResidualTable:
 def observed(y: IntArray, offsets: IntArray, weights: FloatArray, n_labels: int) -> tuple[FloatArray, FloatArray]:
     """Indicators of the labels (positions, labels) and numbers of transitions, weighted."""
     per_position = np.repeat(weights, np.diff(offsets))
+    return indicators(y, offsets, per_position, per_position, n_labels)
+
+
+def indicators(
+    y: IntArray, offsets: IntArray, labels: FloatArray, moves: FloatArray, n_labels: int
+) -> tuple[FloatArray, FloatArray]:
+    """The same with a weight for the label of each position, and one for the transition into it."""
     R = np.zeros((len(y), n_labels))
-    R[np.arange(len(y)), y] = per_position
+    R[np.arange(len(y)), y] = labels
     inner = np.ones(len(y), bool)
     inner[offsets[:-1]] = False
     where = np.flatnonzero(inner)
     pairs = y[where - 1].astype(np.int64) * n_labels + y[where]
-    C = np.bincount(pairs, weights=per_position[where], minlength=n_labels**2).reshape(n_labels, n_labels)
+    C = np.bincount(pairs, weights=moves[where], minlength=n_labels**2).reshape(n_labels, n_labels)
     return R, np.asarray(C, dtype=np.float64)
 
 

@@ -89,6 +89,10 @@ class ChainSums:
         self.workers.run(kernels.variances, tasks)
         return out
 
+    def diagonal(self, out: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Variances of labels, the first in `out`, and as upper bounds on those of transitions their expected numbers."""
+        return self.variances(out), self.C
+
     def product(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """The derivative of (P, C) along (dU, dA), the first part in `out` if given: a product with the loss's Hessian."""
         n = len(dA)
