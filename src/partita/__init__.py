@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         load,
         save,
     )
+    from .objectives.composite_likelihood import CompositeLikelihood
     from .solvers import (
         LBFGS,
         OWLQN,
@@ -57,6 +58,7 @@ _ROOMS = {
         "load",
         "save",
     ),
+    "objectives.composite_likelihood": ("CompositeLikelihood",),
     "solvers": (
         *(
             "BlockFrankWolfe",
@@ -81,6 +83,7 @@ __all__ = [
     "CapabilityError",
     "ChainCRF",
     "ColumnTagger",
+    "CompositeLikelihood",
     "ConjugateGradient",
     "ConstrainedNewton",
     "ConvergenceWarning",

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from test_composite_asymptotics import boltzmann, mixture
 
+from partita.objectives.composite_asymptotics import efficiency
 from partita.objectives.composite_weights import alternate, best_weights
 from partita.objectives.policies import Independent
 
@@ -27,7 +28,7 @@ def moments(net, shares):
             S[group[i], group[j]] += policy.second[i, j] * covariance[i, j]
 
     def rdet(beta):
-        return net.efficiency(net.covariance(pairs, np.asarray(beta)[group], policy, False), "rdet")
+        return efficiency(net.covariance(pairs, np.asarray(beta)[group], policy, False), net.information, "rdet")
 
     return J, S, rdet
 

@@ -92,7 +92,7 @@ class GraphCRF(ListInput, GraphModel):
         tables: Any = None,
         classes: Any = None,
         decoding: str = "map",
-        likelihood: str = "full",
+        likelihood: Any = "full",
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -287,6 +287,8 @@ class GraphCRF(ListInput, GraphModel):
         data, graph, u = self._read(X)
         return self._named(data, graph.sample(u, size, random_state, **self._memory()).T)
 
-    def standard_errors(self, method: str = "information") -> dict[Kind, FloatArray]:
+    def standard_errors(
+        self, method: str = "sandwich", draws: int = 100, random_state: Any = None
+    ) -> dict[Kind, FloatArray]:
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
-        return self._by_kind(self._standard_errors(method))
+        return self._by_kind(self._standard_errors(method, draws, random_state))

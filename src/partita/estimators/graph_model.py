@@ -9,11 +9,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
-from ..core.results import FloatArray, IntArray, Status
+from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..features.tied_tables import TiedTables
+from ..objectives.composite import GraphComposite
+from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
+from ..objectives.composite_weights import alternate
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance
+from ..objectives.graph_information import graph_covariance, graph_errors
+from ..objectives.likelihood_objects import FULL
+from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
@@ -27,7 +32,7 @@ class GraphModel(SavedModel, BaseEstimator):
     """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters below."""
 
     l2: float
-    likelihood: str
+    likelihood: Any
     engine: str
     engine_options: Any
     solver: Any
@@ -45,7 +50,7 @@ class GraphModel(SavedModel, BaseEstimator):
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_flag("warm_start", self.warm_start)
-        check_choice("likelihood", self.likelihood, LIKELIHOODS)
+        as_composite(self.likelihood, LIKELIHOODS)
         check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
         if self.likelihood == "bethe":
             if self.engine not in ("auto", "trw"):
@@ -60,6 +65,11 @@ class GraphModel(SavedModel, BaseEstimator):
         self, features: TiedTables, states: IntArray, weights: FloatArray, start: Any, base: FloatArray | None = None
     ) -> None:
         """Fit to states, from `start` if it has as many weights."""
+        first = start if start is not None and start.shape == (features.size,) else None
+        composite = as_composite(self.likelihood, LIKELIHOODS)
+        if composite is not None:
+            self._learn_composite(composite, features, states, weights, first, base)
+            return
         bethe = self.likelihood == "bethe"
         if bethe and (states < 0).any():
             raise ValueError("likelihood='bethe' takes labels that are all known")
@@ -72,9 +82,7 @@ class GraphModel(SavedModel, BaseEstimator):
             options=self.engine_options,
             inexact=bethe,
         )
-        first = start if start is not None and start.shape == (features.size,) else None
-        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        options: dict[str, Any] = {"tol": self.tol, "callbacks": callbacks}
+        options: dict[str, Any] = {"tol": self.tol, "callbacks": self._callbacks()}
         if bethe:
             options |= {"tol": 0.0, "gap_tol": self.tol * objective.scale}
         solution = minimize(objective, first, self.solver, max_iter=self.max_iter, **options)
@@ -85,11 +93,53 @@ class GraphModel(SavedModel, BaseEstimator):
             solution = joined(solution, minimize(objective, solution.parameters, self.solver, max_iter=left, **options))
             if solution.status is Status.PRECISION and solution.point.gap > options["gap_tol"]:
                 also = f"ended with a certificate of {solution.point.gap:.1e}, above tol for each variable"
-        self.parameters_ = np.array(solution.parameters)
-        self.engine_ = objective.engine
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self._point, self.gap_ = solution.point, float(solution.point.gap)
+        self._store(solution, solution.point, objective.engine)
         warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest) or also, stacklevel=5)
+
+    def _learn_composite(
+        self,
+        composite: CompositeLikelihood,
+        features: TiedTables,
+        states: IntArray,
+        weights: FloatArray,
+        first: FloatArray | None,
+        base: FloatArray | None,
+    ) -> None:
+        """Fit by a composite likelihood."""
+        given: dict[str, Any] = {"weights": weights, "penalty": float(self.l2), "base": base, "options": self.engine_options}
+        objective = GraphComposite(features, states, composite, **given)
+        objective.check_covered()
+
+        def solve(beta: FloatArray, start: FloatArray | None) -> Solution:
+            again = first if start is None else start
+            weighted: Any = objective.with_beta(beta)
+            return minimize(weighted, again, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=self._callbacks())
+
+        if composite.automatic:
+            orders = list(composite.rates)
+            solution, beta = alternate(solve, lambda theta: objective.at(theta).moments(), orders)
+        else:
+            beta = composite.beta
+            solution = solve(beta, None)
+        point = solution.point
+        if composite.refine is not None:
+            if composite.refine == FULL:
+                costlier: Any = GraphLikelihood(features, states, engine="exact", **given)
+            else:
+                costlier = GraphComposite(features, states, composite.refinement, **given)
+            point = newton_step(costlier, solution.parameters)
+        self._store(solution, point, point.objective.engine)
+        self.beta_ = dict(zip(composite.rates, beta.tolist(), strict=True))
+        warn_if_short(self, solution, stacklevel=6)
+
+    def _callbacks(self) -> list[Any]:
+        return [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+
+    def _store(self, solution: Solution, point: Any, engine: str) -> None:
+        self.parameters_ = np.array(point.parameters)
+        self.engine_ = engine
+        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
+        self._point, self.gap_ = point, float(point.gap)
 
     @property
     def _engine(self) -> str:
@@ -108,8 +158,16 @@ class GraphModel(SavedModel, BaseEstimator):
             return graph.argmax(u, self._engine, **self._memory())[0]
         return graph.argmax(u, graph.decoder(u))[0]
 
-    def _standard_errors(self, method: str) -> FloatArray:
+    def _fitted_point(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "_point"):
             raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
-        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(self._point, method)), 0.0)))
+        return self._point
+
+    def _standard_errors(self, method: str, draws: int, random_state: Any) -> FloatArray:
+        return graph_errors(self._fitted_point(), method, draws, random_state)
+
+    def asymptotic_covariance(self, method: str = "sandwich") -> FloatArray:
+        """The covariance of `parameters_`, estimated from the training data, times the number of examples."""
+        point = self._fitted_point()
+        return graph_covariance(point, method) * float(point.objective.weights.sum())

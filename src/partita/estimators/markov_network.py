@@ -43,10 +43,12 @@ class MarkovNetwork(GraphModel):
         variables have the same state; single variables have contrasts.
     l2 : float, default 0.0
         Strength of the quadratic penalty. Without it, configurations that never occur can drive weights to infinity.
-    likelihood : {"full", "bethe"}
-        What is maximised: the likelihood of all variables together, or the same with the largest tree-reweighted free energy
-        in place of log Z. The latter is ``"full"`` with engine ``"trw"``, but `tol` is compared with a certificate (`gap_`)
-        over the number of variables, and ``solver="block_frank_wolfe"`` learns with best configurations only.
+    likelihood : {"full", "bethe", "pseudo"} or CompositeLikelihood
+        What is maximised: the likelihood of all variables together; the same with the largest tree-reweighted free energy
+        in place of log Z; the sum over variables of the log-probability of each given all others; or another sum of that
+        kind, see `CompositeLikelihood`. ``"bethe"`` is ``"full"`` with engine ``"trw"``,
+        but `tol` is compared with a certificate (`gap_`) over the number of variables, and ``solver="block_frank_wolfe"``
+        learns with best configurations only.
     engine : {"auto", "exact", "bp", "trw", "mean_field"}
         Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
         rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
@@ -105,7 +107,7 @@ class MarkovNetwork(GraphModel):
         tie: Any = None,
         statistics: str = "entries",
         l2: float = 0.0,
-        likelihood: str = "full",
+        likelihood: Any = "full",
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -183,11 +185,9 @@ class MarkovNetwork(GraphModel):
         states = read_states(X)
         n, m = states.shape
         counts = self._counts(states)
-        factors = _all_pairs(m) if self.factors is None else [tuple(int(v) for v in scope) for scope in self.factors]
-        if not factors or any(not scope for scope in factors):
-            raise ValueError("factors must not be empty, and each needs at least one variable")
-        graph = FactorGraph(counts, factors, n_jobs=self.n_jobs)
-        features = TiedTables(graph, table_types(graph, self.tie, self.statistics))
+        factors = self._scopes(m)
+        features = self._tables(counts, factors, self.tie, self.statistics)
+        graph = features.graph
         check_states(graph, states, "X")
         weights = check_weights("sample_weight", sample_weight, n)
         self._learn(features, states, weights, getattr(self, "parameters_", None) if self.warm_start else None)
@@ -195,6 +195,26 @@ class MarkovNetwork(GraphModel):
         self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, self.tie, self.statistics
         self._cache = (graph, features)
         return self
+
+    def _scopes(self, m: int) -> list[tuple[int, ...]]:
+        factors = _all_pairs(m) if self.factors is None else [tuple(int(v) for v in scope) for scope in self.factors]
+        if not factors or any(not scope for scope in factors):
+            raise ValueError("factors must not be empty, and each needs at least one variable")
+        return factors
+
+    def _tables(self, counts: IntArray, factors: Any, tie: Any, statistics: str) -> TiedTables:
+        graph = FactorGraph(counts, factors, n_jobs=self.n_jobs)
+        return TiedTables(graph, table_types(graph, tie, statistics))
+
+    def feature_map(self) -> TiedTables:
+        """The map from weights to tables, of a fitted network, or of one whose `cardinalities` are a list."""
+        if hasattr(self, "parameters_"):
+            return self._model()[1]
+        if self.cardinalities is None or np.ndim(self.cardinalities) != 1:
+            raise ValueError("the network must be fitted, or have a list of cardinalities")
+        self._check_parameters()
+        counts = self._counts(np.zeros((1, len(self.cardinalities)), np.int64))
+        return self._tables(counts, self._scopes(len(counts)), self.tie, self.statistics)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -214,8 +234,8 @@ class MarkovNetwork(GraphModel):
     def _model(self) -> tuple[FactorGraph, TiedTables]:
         check_is_fitted(self)
         if not hasattr(self, "_cache"):
-            graph = FactorGraph(self.cardinalities_, self.factors_, n_jobs=self.n_jobs)
-            self._cache = (graph, TiedTables(graph, table_types(graph, self.tie_, self.statistics_)))
+            features = self._tables(self.cardinalities_, self.factors_, self.tie_, self.statistics_)
+            self._cache = (features.graph, features)
         return self._cache
 
     def _potentials(self) -> tuple[FactorGraph, FloatArray]:
@@ -281,13 +301,22 @@ class MarkovNetwork(GraphModel):
         graph, u = self._potentials()
         return graph.sample(u, size, random_state, **self._memory())
 
-    def standard_errors(self, method: str = "information") -> FloatArray:
-        """Standard errors of `parameters_`; exact engine only.
+    def standard_errors(self, method: str = "sandwich", draws: int = 100, random_state: Any = None) -> FloatArray:
+        """Standard errors of `parameters_`; of the likelihood with exact inference, and of composite likelihoods.
 
-        ``"information"`` inverts the observed information (penalty included), ``"sandwich"`` stays right when the model is
-        wrong. What the parametrisation leaves free has no error: `parameters_` are normalised there.
+        Parameters
+        ----------
+        method : {"sandwich", "information"}
+            ``"sandwich"`` stays right when the model is wrong, and for composite likelihoods. ``"information"`` inverts the
+            observed information (penalty included): the likelihood of a true model only. What the parametrisation leaves
+            free has no error: `parameters_` are normalised there.
+        draws : int
+            Above 3000 weights the sandwich is estimated from so many random vectors, with a relative error of about
+            ``1 / sqrt(2 draws)``.
+        random_state : int, Generator or None
+            Of the draws.
         """
-        return self._standard_errors(method)
+        return self._standard_errors(method, draws, random_state)
 
 
 def read_states(X: ArrayLike) -> IntArray:

@@ -14,16 +14,17 @@ from ..core.errors import ModelFileError
 from ..core.results import Status, Trace
 from ..io import read_model, write_model
 from ..objectives import constraints
+from ..objectives.composite_likelihood import CompositeLikelihood
 from ..solvers.auto import SOLVERS
 from .weight_constraints import WeightBounds, WeightTies
 
 _ESTIMATORS: dict[str, type[SavedModel]] = {}
 _SOLVER_CLASSES = {cls.__name__: cls for cls in SOLVERS.values()}
-_CONSTRAINT_CLASSES = {
+_VALUE_CLASSES = {
     cls.__name__: cls
     for cls in (
         *(constraints.Box, constraints.Linear, constraints.Ties, constraints.Monotone),
-        *(constraints.Simplex, constraints.Ball, WeightBounds, WeightTies),
+        *(constraints.Simplex, constraints.Ball, WeightBounds, WeightTies, CompositeLikelihood),
     )
 }
 T = TypeVar("T", bound="SavedModel")
@@ -108,7 +109,7 @@ def _encode(name: str, value: Any) -> Any:
     if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
         options = {entry.name: _encode(f"{name}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)}
         return {"solver": type(value).__name__, "options": options}
-    if is_dataclass(value) and type(value).__name__ in _CONSTRAINT_CLASSES:
+    if is_dataclass(value) and type(value).__name__ in _VALUE_CLASSES:
         options = {entry.name: _encode(name, getattr(value, entry.name)) for entry in fields(value)}
         return {"constraint": type(value).__name__, "options": options}
     raise TypeError(f"parameter {name}={value!r} cannot be stored in a model file; set it to a plain value before saving")
@@ -126,7 +127,7 @@ def _decode(value: Any) -> Any:
     if "tuple" in value:
         return tuple(_decode(item) for item in value["tuple"])
     if "constraint" in value:
-        return _CONSTRAINT_CLASSES[value["constraint"]](**{key: _decode(item) for key, item in value["options"].items()})
+        return _VALUE_CLASSES[value["constraint"]](**{key: _decode(item) for key, item in value["options"].items()})
     if "array" in value:
         return np.array([item if isinstance(item, list) else _decode(item) for item in value["array"]])
     if "items" in value:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,8 +21,10 @@ from ..core.validation import check_weights
 from ..features.tied_tables import TiedTables
 from ..structures.evidence import check_states
 from ..structures.free_sets import FreeSets, FreeSums
-from .composite_likelihood import CompositeLikelihood
 from .likelihood_objects import list_objects
+
+if TYPE_CHECKING:
+    from .composite_likelihood import CompositeLikelihood
 
 #: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
 LEAST_CURVATURE, POWER = 1e-6, 0.5

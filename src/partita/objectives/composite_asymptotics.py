@@ -1,4 +1,4 @@
-"""Limits of the variance of composite likelihood estimates, by enumeration of all configurations.
+"""Limits of the variance of composite likelihood estimates: exact by enumeration, or from configurations drawn exactly.
 
 An m-pair (A, B) of sets of variables gives the object log p(x_A | x_B), whose score is E[f | x_A, x_B] - E[f | x_B].
 """
@@ -6,21 +6,31 @@ An m-pair (A, B) of sets of variables gives the object log p(x_A | x_B), whose s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.errors import TooLargeError
 from ..core.results import FloatArray, IntArray
+from ..core.validation import check_choice
 from ..features.tied_tables import TiedTables
+from .composite import GraphComposite
+from .composite_weights import best_weights
+from .graph import GraphLikelihood
+from .likelihood_objects import FULL, Pair, object_pairs
 from .policies import Policy
+
+if TYPE_CHECKING:
+    from .composite_likelihood import CompositeLikelihood
 
 #: Numbers of configurations times parameters that are held.
 LARGEST = 20_000_000
-
-Pair = tuple[tuple[int, ...], tuple[int, ...]]
+MEASURES = ("det", "rdet", "trace")
+#: Share of the largest eigenvalue below which a matrix counts as singular.
+SINGULAR = 1e-12
 
 
 def blocks_given_rest(m: int, k: int) -> list[Pair]:
@@ -44,9 +54,8 @@ class Enumeration:
 
     def __init__(self, features: TiedTables, theta: FloatArray) -> None:
         graph = features.graph
-        count = float(np.prod(graph.cardinalities.astype(np.float64)))
-        if count * features.size > LARGEST:
-            raise TooLargeError(f"{count:.3g} configurations of {features.size} features are too many to enumerate")
+        if not enumerable(features):
+            raise TooLargeError(f"{graph.n_variables} variables have too many configurations to enumerate")
         states = np.indices(tuple(graph.cardinalities)).reshape(graph.n_variables, -1)
         self.states: IntArray = states
         matrix = features.matrix
@@ -103,12 +112,117 @@ class Enumeration:
             for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
                 noise += beta[i] * beta[j] * extra[i, j] * ((scores[i].T * self.p) @ scores[j])
         S = (total.T * self.p) @ total + noise
-        inverse = np.linalg.inv(J)
+        inverse = _inverse(J, "the objects")
         return np.asarray(inverse @ S @ inverse)
 
-    def efficiency(self, covariance: FloatArray, measure: str = "det") -> float:
-        """How many times the variance of the maximum likelihood estimate: determinants, their r-th root, or traces."""
-        if measure == "trace":
-            return float(np.trace(covariance) / np.trace(np.linalg.inv(self.information)))
-        ratio = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(self.information)[1]
-        return float(np.exp(ratio / len(covariance) if measure == "rdet" else ratio))
+    def moments(
+        self, pairs: Sequence[Pair], groups: IntArray, policy: Policy, refresh: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Diagonals of J and of the covariances of scores, by order: what `best_weights` asks for."""
+        orders, mean, r = int(groups.max()) + 1, policy.mean, self.f.shape[1]
+        scores = [self.score(pair) for pair in pairs]
+        J, S = np.zeros((orders, r)), np.zeros((orders, orders, r))
+        totals = np.zeros((orders, *self.f.shape))
+        for s, g, share in zip(scores, groups.tolist(), mean.tolist(), strict=True):
+            J[g] += share * (self.p @ s**2)
+            totals[g] += share * s
+        S += np.einsum("c,kcp,lcp->klp", self.p, totals, totals, optimize=True)
+        if not refresh:
+            extra = policy.second - np.outer(mean, mean)
+            for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
+                S[groups[i], groups[j]] += extra[i, j] * (self.p @ (scores[i] * scores[j]))
+        return J, S
+
+
+def efficiency(covariance: FloatArray, information: FloatArray, measure: str = "det") -> float:
+    """How many times the variance of the maximum likelihood estimate: determinants, their r-th root, or traces."""
+    check_choice("measure", measure, MEASURES)
+    if measure == "trace":
+        return float(np.trace(covariance) / np.trace(_inverse(information, "the model")))
+    ratio = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(information)[1]
+    return float(np.exp(ratio / len(covariance) if measure == "rdet" else ratio))
+
+
+class Limits:
+    """What estimates of a composite likelihood tend to if a model is true with weights theta.
+
+    Exact where all configurations can be listed, else from `samples` of them, drawn exactly, if the junction tree fits.
+
+    Parameters
+    ----------
+    features : TiedTables
+        Of a single graph.
+    theta : array
+    samples : int
+    random_state : int, Generator or None
+    """
+
+    def __init__(self, features: TiedTables, theta: Any, samples: int = 10_000, random_state: Any = None) -> None:
+        self.features, self.theta = features, np.asarray(theta, dtype=np.float64)
+        if self.theta.shape != (features.size,) or not np.isfinite(self.theta).all():
+            raise ValueError(f"theta must be {features.size} finite numbers, got shape {self.theta.shape}")
+        self.enumeration = Enumeration(features, self.theta) if enumerable(features) else None
+        self.rows: Any = None
+        if self.enumeration is None:
+            self.rows = features.graph.sample(features.forward(self.theta), samples, random_state)
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """Of one example, for the likelihood of the whole."""
+        if self.enumeration is not None:
+            return self.enumeration.information
+        whole = GraphLikelihood(self.features, self.rows[:1], engine="exact").at(self.theta)
+        return dense_hessian(whole.hessian_product(), self.features.size)
+
+    def beta(self, composite: CompositeLikelihood) -> FloatArray:
+        """Weights of orders: those given, or the best."""
+        if not composite.automatic:
+            return composite.beta
+        if self.enumeration is None:
+            return best_weights(*self._objective(composite, composite.beta).at(self.theta).moments())
+        pairs, groups = object_pairs(self.features.graph, composite)
+        return best_weights(*self.enumeration.moments(pairs, groups, composite.law(groups), composite.refresh))
+
+    def covariance(self, composite: CompositeLikelihood, beta: FloatArray | None = None) -> FloatArray:
+        """n times the variance of the estimates of n examples."""
+        if composite.refine is not None:
+            return (
+                _inverse(self.information, "the model")
+                if composite.refine == FULL
+                else self.covariance(composite.refinement)
+            )
+        beta = self.beta(composite) if beta is None else beta
+        if self.enumeration is not None:
+            pairs, groups = object_pairs(self.features.graph, composite)
+            return self.enumeration.covariance(pairs, beta[groups], composite.law(groups), composite.refresh)
+        point = self._objective(composite, beta).at(self.theta)
+        J = dense_hessian(point.hessian_product(), self.features.size) / len(self.rows)
+        K = np.zeros_like(J)
+        for S in point.score_chunks():
+            K += S.T @ S
+        inverse = _inverse(J, "the objects")
+        return np.asarray(inverse @ (K / len(self.rows)) @ inverse)
+
+    def _objective(self, composite: CompositeLikelihood, beta: FloatArray) -> GraphComposite:
+        return GraphComposite(self.features, self.rows, composite, beta=beta)
+
+
+def enumerable(features: TiedTables) -> bool:
+    """Whether all configurations can be listed."""
+    return float(np.prod(features.graph.cardinalities.astype(np.float64))) * features.size <= LARGEST
+
+
+def dense_hessian(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+    """A symmetric matrix from products with unit vectors."""
+    H = np.column_stack([product(unit) for unit in np.eye(size)])
+    return np.asarray(0.5 * (H + H.T))
+
+
+def _inverse(J: FloatArray, of: str) -> FloatArray:
+    values = np.linalg.eigvalsh(J)
+    if not values[0] > SINGULAR * values[-1]:
+        raise ValueError(
+            f"the information of {of} is singular: some weights are not determined (tables with a weight for every entry "
+            "can be shifted, statistics='contrasts' cannot; or the objects do not cover the model)"
+        )
+    return np.asarray(np.linalg.inv(J))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.random import generator
 from ..core.results import FloatArray
-from ..core.validation import check_choice
+from ..core.validation import check_choice, check_count
+from ..kernels.linalg import conjugate_gradient
 from .composite import CompositePoint
+from .composite_asymptotics import dense_hessian
 from .graph import GraphPoint
 
 #: Parameters above which the covariance matrix is refused.
 SIZE_LIMIT = 3000
+#: Accuracy and most products of solves for single draws, above that.
+RTOL, PRODUCTS = 1e-3, 500
 #: Share of the largest eigenvalue below which the information along a direction counts as none,
 SINGULAR = 1e-10
 #: and the number of examples' worth of information (as at zero weights) below which the estimate runs to infinity.
@@ -34,19 +40,10 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
     ValueError
         When inference is not exact, or the estimates are not identified.
     """
-    check_choice("method", method, ("information", "sandwich"))
+    _check_engine(point, method)
     o = point.objective
-    if o.engine == "composite" and method == "information":
-        raise ValueError(
-            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
-        )
-    if o.engine not in ("exact", "composite"):
-        raise ValueError(
-            f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
-            "about the spread of the estimates. Raise memory_limit, or bootstrap"
-        )
     if o.size > SIZE_LIMIT:
-        raise ValueError(f"standard errors need a {o.size} x {o.size} matrix; the limit is {SIZE_LIMIT}")
+        raise ValueError(f"a covariance needs a {o.size} x {o.size} matrix; the limit is {SIZE_LIMIT}")
     H = _matrix(point)
     Q = np.eye(o.size)
     alone = np.sqrt(o.uniform_diagonal + 1e-300)
@@ -69,6 +66,48 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
     return np.asarray(inverse @ K @ inverse)
 
 
+def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
+    check_choice("method", method, ("information", "sandwich"))
+    o = point.objective
+    if o.engine == "composite" and method == "information":
+        raise ValueError(
+            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
+        )
+    if o.engine not in ("exact", "composite"):
+        raise ValueError(
+            f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
+            "about the spread of the estimates. Raise memory_limit, or bootstrap"
+        )
+
+
+def graph_errors(point: GraphPoint | CompositePoint, method: str, draws: int, random_state: Any) -> FloatArray:
+    """Standard errors: square roots of the diagonal of `graph_covariance`.
+
+    Above the size where that is formed, the sandwich is estimated: for random signs e of the examples, the mean of
+    ``(H^-1 sum_i e_i g_i)^2`` over `draws`, with a relative error of about ``1 / sqrt(2 draws)``.
+    """
+    o = point.objective
+    if o.size <= SIZE_LIMIT or method != "sandwich":
+        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(point, method)), 0.0)))
+    _check_engine(point, method)
+    if not o.penalty.min() > 0.0:
+        raise ValueError(
+            f"standard errors of {o.size} weights (more than {SIZE_LIMIT}) need l2 > 0: whether the data determine all "
+            "weights is not checked above that"
+        )
+    check_count("draws", draws, minimum=1)
+    signs = np.where(generator(random_state).random((draws, o.n_examples)) < 0.5, -1.0, 1.0)
+    sums, first = np.zeros((draws, o.size)), 0
+    for S in score_chunks(point):
+        sums += signs[:, first : first + len(S)] @ S
+        first += len(S)
+    product, scaling = point.information_product(), 1.0 / point.diagonal
+    total = np.zeros(o.size)
+    for b in sums:
+        total += conjugate_gradient(product, b, lambda r: scaling * r, RTOL, PRODUCTS)[0] ** 2
+    return np.asarray(np.sqrt(total / draws))
+
+
 def score_chunks(point: GraphPoint | CompositePoint) -> Iterator[FloatArray]:
     """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time."""
     if isinstance(point, CompositePoint):
@@ -78,8 +117,7 @@ def score_chunks(point: GraphPoint | CompositePoint) -> Iterator[FloatArray]:
 
 def _matrix(point: GraphPoint | CompositePoint, complete: bool = False) -> FloatArray:
     product = point.hessian_product() if complete else point.information_product()
-    H = np.column_stack([product(unit) for unit in np.eye(point.objective.size)])
-    return np.asarray(0.5 * (H + H.T))
+    return dense_hessian(product, point.objective.size)
 
 
 def example_scores(point: GraphPoint) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,14 @@ from ..core.results import FloatArray, IntArray
 from ..structures.connected_sets import all_sets, components, connected_sets, neighbours
 from ..structures.factor_graph import FactorGraph
 from ..structures.scopes import Scopes
-from .composite_likelihood import FULL, PAIRS, CompositeLikelihood
+
+if TYPE_CHECKING:
+    from .composite_likelihood import CompositeLikelihood
+
+#: Names of orders that are not a number of variables: all of them, and objects that the user lists.
+FULL, PAIRS = "full", "pairs"
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,19 @@ class Objects:
     def hidden(self) -> bool:
         """Whether some object sums over variables."""
         return bool(self.latent.any())
+
+
+def object_pairs(graph: FactorGraph, composite: CompositeLikelihood) -> tuple[list[Pair], IntArray]:
+    """The objects of a single graph as pairs (A, B), and their orders (numbers of entries of `rates`)."""
+    found: list[tuple[int, Pair]] = []
+    for group, rows in _sets_given_rest(graph, composite):
+        for row in rows.tolist():
+            found.append((group, (tuple(row), tuple(v for v in range(graph.n_variables) if v not in row))))
+    if PAIRS in composite.rates:
+        number = list(composite.rates).index(PAIRS)
+        found += [(number, pair) for pair in _checked_pairs(graph, composite.pairs or ())]
+    found.sort(key=lambda entry: entry[0])
+    return [pair for _, pair in found], np.array([group for group, _ in found], dtype=np.int64)
 
 
 def list_objects(graph: FactorGraph, composite: CompositeLikelihood) -> Objects:
@@ -112,7 +132,7 @@ def _sets_given_rest(graph: FactorGraph, composite: CompositeLikelihood) -> list
     return out
 
 
-def _checked_pairs(graph: FactorGraph, pairs: Sequence[Any]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _checked_pairs(graph: FactorGraph, pairs: Sequence[Any]) -> list[Pair]:
     out = []
     if not pairs:
         raise ValueError("pairs must not be empty")
