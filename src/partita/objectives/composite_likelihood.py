@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -212,6 +212,10 @@ class CompositeLikelihood:
         if not hasattr(net, "feature_map"):
             raise ValueError(f"net must be a MarkovNetwork, got {type(net).__name__}")
         return Limits(net.feature_map(), net.parameters_ if theta is None else theta, samples, random_state)
+
+    def expected_shares(self, groups: IntArray, examples: IntArray) -> FloatArray:
+        """The probability of every object."""
+        return replace(self, refresh=True).shares(groups, examples)
 
     def many_shares(self, groups: IntArray, count: int) -> FloatArray:
         """The same for `count` examples that have the same objects: a row each, or one row for all if they are equal."""

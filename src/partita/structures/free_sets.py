@@ -163,16 +163,18 @@ class FreeSets:
         kernels.write_bases(self.states, self._kernel_sets, self._fixed, sets, rows, start, 0, len(sets), bases)
         return bases
 
-    def _plant(self) -> None:
-        """One graph, an example for each item of a large set."""
-        _, sets, rows, _ = self._trees
+    def alone(self, o: int) -> FactorGraph:
+        """One set as a graph of its own: factors restricted to it."""
+        return self._graph(np.array([o]))
+
+    def _graph(self, sets: IntArray) -> FactorGraph:
+        """Sets as graphs, an example each."""
         lengths = np.diff(self.pair_start)[sets]
-        bases = self._bases(sets, rows, np.concatenate(([0], np.cumsum(lengths))))
         set_start, variables = self._sets
         sizes = np.diff(set_start)[sets]
         first = np.cumsum(sizes) - sizes
         pairs = ranges(self.pair_start[sets], lengths)  # of every item, in order
-        free_start, place, stride = self._free
+        free_start, place, _ = self._free
         arity = np.diff(free_start)[pairs]
         members = ranges(free_start[pairs], arity)
         scopes = Scopes(
@@ -180,9 +182,18 @@ class FreeSets:
         )
         counts = self.graph.cardinalities[variables[ranges(set_start[sets], sizes)]]
         examples = np.repeat(np.arange(len(sets)), sizes)
-        self.tree = FactorGraph(counts, scopes, examples=examples, n_jobs=self.graph.n_jobs)
+        return FactorGraph(counts, scopes, examples=examples, n_jobs=self.graph.n_jobs)
+
+    def _plant(self) -> None:
+        """One graph, an example for each item of a large set."""
+        _, sets, rows, _ = self._trees
+        lengths = np.diff(self.pair_start)[sets]
+        bases = self._bases(sets, rows, np.concatenate(([0], np.cumsum(lengths))))
+        self.tree = self._graph(sets)
         index = np.empty(self.tree.size, np.int64)
-        strides = stride[members]
+        free_start, _, stride = self._free
+        pairs = ranges(self.pair_start[sets], lengths)
+        strides = stride[ranges(free_start[pairs], np.diff(free_start)[pairs])]
         for numbers, _, shapes, _ in self.tree.by_arity:
             steps = strides[self.tree.scope_offsets[numbers][:, None] + np.arange(shapes.shape[1])]
             kinds, which = np.unique(np.hstack([shapes, steps]), axis=0, return_inverse=True)

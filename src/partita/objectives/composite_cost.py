@@ -1,0 +1,151 @@
+"""What likelihood objects cost, in operations, and the best policy that a budget allows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.results import FloatArray, IntArray
+from ..structures.elimination import Elimination
+from ..structures.factor_graph import FactorGraph
+from ..structures.free_sets import LARGEST, FreeSets
+from .composite_likelihood import CompositeLikelihood
+from .composite_weights import best_weights
+from .likelihood_objects import list_objects
+
+#: Operations on a configuration of a set: its exponential, sums, and a product; and on each of its factors, in and out.
+EACH, PER_FACTOR = 8.0, 2.0
+#: Operations on an entry of the tables of a junction tree, up and down.
+TREE = 12.0
+
+
+def published_operations(m: int, k: int) -> float:
+    """The published count for one object of order k of a complete graph of m binary variables, and one example.
+
+    >>> from partita.objectives.composite_cost import published_operations
+    >>> [published_operations(5, k) for k in (1, 2, 5)]
+    [22.0, 41.0, 330.0]
+    """
+    pairs = math.comb(m, 2)
+    return pairs * 2.0**k + pairs / math.comb(m, k)
+
+
+def graph_operations(graph: FactorGraph, composite: CompositeLikelihood) -> FloatArray:
+    """Operations of an evaluation for an example of each order, by the expected number of objects; a mean over examples.
+
+    Every example is counted by itself. inf where a junction tree does not fit.
+    """
+    objects = list_objects(graph, composite)
+    shares = composite.expected_shares(objects.groups, objects.examples)
+    n = len(objects.columns)
+    sets = FreeSets(
+        *(graph, objects.sets, np.zeros((1, graph.n_variables), np.int64), np.ones(1)),
+        *(np.zeros((1, len(objects.groups))), objects.columns, objects.signs, objects.latent),
+    )
+    factors = np.diff(sets.pair_start)
+    cost = np.where(sets.sizes <= LARGEST, sets.sizes * (EACH + PER_FACTOR * factors), 0.0)
+    for o in sets.large.tolist():
+        cost[o] = _tree_operations(sets.alone(o))
+    group = objects.groups[objects.columns]
+    out = np.bincount(group, weights=shares[objects.columns] * cost, minlength=len(composite.rates))
+    return np.asarray(out / graph.n_examples) if n else np.zeros(0)
+
+
+def _tree_operations(graph: FactorGraph) -> float:
+    plan = graph.cost()
+    return TREE * plan.total if isinstance(plan, Elimination) else math.inf
+
+
+def chain_operations(lengths: IntArray, n_labels: int, composite: CompositeLikelihood) -> FloatArray:
+    """The same for chains of labels, whose windows take two products of a matrix and a vector at every step."""
+    out = []
+    for order, rate in composite.rates.items():
+        T = np.asarray(lengths, dtype=np.float64)
+        k = T if isinstance(order, str) else np.minimum(T, order)
+        windows = T - k + 1.0 if composite.policy == "independent" else 1.0
+        step = 6.0 * n_labels**2
+        out.append(float(np.mean(rate * windows * (EACH * n_labels * k + step * (k - 1.0)))))
+    return np.array(out)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A policy under a budget.
+
+    Attributes
+    ----------
+    rates, weights : dict
+        How often the objects of each order are used, and their weights.
+    cost : float
+        In units of the pseudo-likelihood.
+    efficiency : float
+        Variances of the estimates relative to those of `reference`, their geometric mean, as if weights were independent.
+    reference : order
+    """
+
+    rates: dict[Any, float]
+    weights: dict[Any, float]
+    cost: float
+    efficiency: float
+    reference: Hashable
+
+
+def choose(J: FloatArray, C: FloatArray, costs: Mapping[Any, float], budget: float) -> Choice:
+    """The most accurate policy of at most two orders whose cost is within a budget.
+
+    Objects of an order are drawn independently, once for each example. J and C are moments with all objects used (see
+    `GraphComposite.moments`): if a share r of an order is drawn, its J is r times that, and the variance of its scores
+    ``r^2 C + r (1 - r) J``.
+
+    Parameters
+    ----------
+    J, C : arrays of shapes (orders, parameters) and (orders, orders, parameters)
+    costs : dict
+        Of each order, in units of the first; the last is what others are compared with.
+    budget : float
+        In the same units.
+    """
+    orders = list(costs)
+    unit = costs[orders[0]]
+    cost = np.array([costs[order] / unit for order in orders])
+    reference = _spread(J[-1:], C[-1:, -1:], np.ones(1))[0]
+    found: list[tuple[float, dict[int, float], FloatArray]] = []
+    for members in _candidates(cost, budget):
+        numbers, rates = list(members), np.array(list(members.values()))
+        log_variance, beta = _spread(J[numbers], C[np.ix_(numbers, numbers)], rates)
+        found.append((log_variance, members, beta))
+    value, members, beta = min(found, key=lambda entry: entry[0])
+    kept = {g: b for g, b in zip(members, beta.tolist(), strict=True) if b > 0.0}
+    return Choice(
+        rates={orders[g]: members[g] for g in kept},
+        weights={orders[g]: b for g, b in kept.items()},
+        cost=float(sum(cost[g] * members[g] for g in kept)),
+        efficiency=float(np.exp(value - reference)),
+        reference=orders[-1],
+    )
+
+
+def _candidates(cost: FloatArray, budget: float) -> list[dict[int, float]]:
+    """Orders with their shares: each alone, and each two of which the cheaper is used whole."""
+    out = [{g: min(1.0, budget / c)} for g, c in enumerate(cost.tolist()) if np.isfinite(c)]
+    for a, b in itertools.permutations(range(len(cost)), 2):
+        if cost[a] < budget and cost[a] < cost[b] < np.inf:
+            out.append({a: 1.0, b: min(1.0, (budget - cost[a]) / cost[b])})
+    return out
+
+
+def _spread(J: FloatArray, C: FloatArray, rates: FloatArray) -> tuple[float, FloatArray]:
+    """The mean logarithm of the variances at the best weights, and these."""
+    K = len(rates)
+    j = rates[:, None] * J
+    S = rates[:, None, None] * rates[None, :, None] * C
+    S[np.arange(K), np.arange(K)] += (rates * (1.0 - rates))[:, None] * J
+    beta = best_weights(j, S) if K > 1 else np.ones(1)
+    mean, spread = beta @ j, np.einsum("k,l,klp->p", beta, beta, S)
+    known = (mean > 0.0) & (spread > 0.0)
+    return float(np.mean(np.log(spread[known]) - 2.0 * np.log(mean[known]))), beta
