@@ -44,7 +44,7 @@ class GraphCRF(ListInput, GraphModel):
     decoding : {"map", "marginals"}
         What `predict` returns: the most probable labelling of the whole graph, or the most probable label of each node,
         which gets more single labels right.
-    likelihood, engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
+    likelihood, budget, engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
         As in `MarkovNetwork`.
 
     Attributes
@@ -93,6 +93,7 @@ class GraphCRF(ListInput, GraphModel):
         classes: Any = None,
         decoding: str = "map",
         likelihood: Any = "full",
+        budget: float | None = None,
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -109,6 +110,7 @@ class GraphCRF(ListInput, GraphModel):
         self.classes = classes
         self.decoding = decoding
         self.likelihood = likelihood
+        self.budget = budget
         self.engine = engine
         self.engine_options = engine_options
         self.solver = solver

@@ -13,8 +13,8 @@ from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..features.tied_tables import TiedTables
 from ..objectives.composite import GraphComposite
+from ..objectives.composite_cost import graph_operations
 from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
-from ..objectives.composite_weights import alternate
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import graph_covariance, graph_errors
 from ..objectives.likelihood_objects import FULL
@@ -22,6 +22,7 @@ from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
+from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .convergence import joined, unsettled, warn_if_short
 from .persistence import SavedModel
 
@@ -33,6 +34,7 @@ class GraphModel(SavedModel, BaseEstimator):
 
     l2: float
     likelihood: Any
+    budget: float | None
     engine: str
     engine_options: Any
     solver: Any
@@ -51,6 +53,7 @@ class GraphModel(SavedModel, BaseEstimator):
         check_count("max_iter", self.max_iter)
         check_flag("warm_start", self.warm_start)
         as_composite(self.likelihood, LIKELIHOODS)
+        check_budget(self.budget, self.likelihood)
         check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
         if self.likelihood == "bethe":
             if self.engine not in ("auto", "trw"):
@@ -66,7 +69,7 @@ class GraphModel(SavedModel, BaseEstimator):
     ) -> None:
         """Fit to states, from `start` if it has as many weights."""
         first = start if start is not None and start.shape == (features.size,) else None
-        composite = as_composite(self.likelihood, LIKELIHOODS)
+        composite = as_composite("pseudo" if self.budget is not None else self.likelihood, LIKELIHOODS)
         if composite is not None:
             self._learn_composite(composite, features, states, weights, first, base)
             return
@@ -107,29 +110,26 @@ class GraphModel(SavedModel, BaseEstimator):
     ) -> None:
         """Fit by a composite likelihood."""
         given: dict[str, Any] = {"weights": weights, "penalty": float(self.l2), "base": base, "options": self.engine_options}
-        objective = GraphComposite(features, states, composite, **given)
+
+        def solve(target: Any, begin: FloatArray | None) -> Solution:
+            return minimize(target, begin, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=self._callbacks())
+
+        def make(made: CompositeLikelihood) -> GraphComposite:
+            return GraphComposite(features, states, made, **given)
+
+        if self.budget is not None:
+            costs = graph_operations(features.graph, CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0)))
+            composite, self.choice_ = within_budget(make, solve, dict(zip(BUDGET_ORDERS, costs, strict=True)), self.budget)
+        objective = make(composite)
         objective.check_covered()
-
-        def solve(beta: FloatArray, start: FloatArray | None) -> Solution:
-            again = first if start is None else start
-            weighted: Any = objective.with_beta(beta)
-            return minimize(weighted, again, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=self._callbacks())
-
-        if composite.automatic:
-            orders = list(composite.rates)
-            solution, beta = alternate(solve, lambda theta: objective.at(theta).moments(), orders)
-        else:
-            beta = composite.beta
-            solution = solve(beta, None)
+        solution, self.beta_ = fit_weights(objective, composite, solve, first)
         point = solution.point
-        if composite.refine is not None:
-            if composite.refine == FULL:
-                costlier: Any = GraphLikelihood(features, states, engine="exact", **given)
-            else:
-                costlier = GraphComposite(features, states, composite.refinement, **given)
-            point = newton_step(costlier, solution.parameters)
+        if composite.refine == FULL:
+            point = newton_step(GraphLikelihood(features, states, engine="exact", **given), solution.parameters)
+        elif composite.refine is not None:
+            point = newton_step(make(composite.refinement), solution.parameters)
         self._store(solution, point, point.objective.engine)
-        self.beta_ = dict(zip(composite.rates, beta.tolist(), strict=True))
+        self.likelihood_ = composite
         warn_if_short(self, solution, stacklevel=6)
 
     def _callbacks(self) -> list[Any]:

@@ -49,6 +49,10 @@ class MarkovNetwork(GraphModel):
         kind, see `CompositeLikelihood`. ``"bethe"`` is ``"full"`` with engine ``"trw"``,
         but `tol` is compared with a certificate (`gap_`) over the number of variables, and ``solver="block_frank_wolfe"``
         learns with best configurations only.
+    budget : float, optional
+        What one pass over the data may cost, in pseudo-likelihoods. A composite likelihood of at most two orders is then
+        chosen for you, the most accurate one that this allows (`likelihood_`), with what it is expected to lose
+        (`choice_`).
     engine : {"auto", "exact", "bp", "trw", "mean_field"}
         Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
         rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
@@ -81,6 +85,9 @@ class MarkovNetwork(GraphModel):
         The engine that was used in training; ``"mixed"`` if it was exact for some graphs only.
     n_features_in_ : int
         Number of variables.
+    likelihood_, beta_, choice_
+        With a composite likelihood: that, and the weight of each order; with a `budget`, a dict of its cost, of the
+        `efficiency` that is expected (how many times the variances of the `reference`, the costliest order).
     n_iter_, trace_, status_
         Of the solver.
 
@@ -108,6 +115,7 @@ class MarkovNetwork(GraphModel):
         statistics: str = "entries",
         l2: float = 0.0,
         likelihood: Any = "full",
+        budget: float | None = None,
         engine: str = "auto",
         engine_options: Any = None,
         solver: Any = "auto",
@@ -123,6 +131,7 @@ class MarkovNetwork(GraphModel):
         self.statistics = statistics
         self.l2 = l2
         self.likelihood = likelihood
+        self.budget = budget
         self.engine = engine
         self.engine_options = engine_options
         self.solver = solver

@@ -32,6 +32,8 @@ LEAST_CURVATURE, POWER = 1e-6, 0.5
 CHUNK = 20_000_000
 #: Parameters up to which a diagonal is computed entry by entry, and vectors of signs that it is estimated from.
 EXACT_DIAGONAL, SIGNS = 200, 30
+#: Parameters up to which policies are compared by whole matrices.
+DENSE_MOMENTS = 300
 
 
 class GraphComposite:
@@ -39,7 +41,7 @@ class GraphComposite:
 
     Z_ij is the share of object j in example i: its probability, or one or zero as drawn (see `CompositeLikelihood`).
     Examples come as in `GraphLikelihood`: many graphs and one row of states, or one graph and many rows. All states must be
-    known.
+    known. `scale` is the number of variables in sets A, weighted, so that ``tol`` means the same for all policies.
 
     Parameters
     ----------
@@ -87,7 +89,6 @@ class GraphComposite:
         self.options = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
         self.objects = list_objects(graph, composite)
         self.shares = self._draw()
-        self.scale = float(self.weights @ np.broadcast_to(np.bincount(graph.examples), self.n_examples))
         self.convex = not self.objects.hidden
         self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
@@ -110,6 +111,17 @@ class GraphComposite:
         if not np.isfinite(self.constant):
             raise ValueError("y has a forbidden configuration: the tables give it probability zero")
 
+        o = self.objects
+        known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
+        sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.beta[o.groups]
+        if len(self.states) == 1:
+            sizes = sizes * self.weights[o.examples]
+            self.scale = float((self.shares @ sizes)[0])
+        else:
+            self.scale = float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ self.weights)
+        if not self.scale > 0.0:
+            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
+
     def _free_sets(self, beta: FloatArray) -> FreeSets:
         o = self.objects
         shares = self.shares * beta[o.groups]
@@ -120,7 +132,7 @@ class GraphComposite:
             rows = self.weights
         return FreeSets(self.graph, o.sets, self.states, rows, shares, o.columns, o.signs, o.latent, **self.options)
 
-    def with_beta(self, beta: FloatArray) -> GraphComposite:
+    def with_weights(self, beta: FloatArray) -> GraphComposite:
         """The same objective with other weights of orders; what was drawn stays."""
         if np.array_equal(beta, self.beta):
             return self
@@ -170,6 +182,14 @@ class GraphComposite:
         """``A theta + base``."""
         u = self.features.forward(theta)
         return u if self.base is None else u + self.base
+
+    def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What `best_weights` asks for, see `CompositePoint.moments`."""
+        return self.at(theta).moments()
+
+    def spread(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What `choose` asks for: the same as matrices, unless they are large."""
+        return self.at(theta).moments(dense=self.size <= DENSE_MOMENTS)
 
     def at(self, parameters: FloatArray) -> CompositePoint:
         """The objective seen from `parameters`."""
@@ -244,24 +264,32 @@ class CompositePoint:
             for lo in range(0, o.n_examples, step):
                 yield sets.row_residuals(self.u, lo, min(lo + step, o.n_examples)) @ A
 
-    def moments(self) -> tuple[FloatArray, FloatArray]:
+    def moments(self, dense: bool = False) -> tuple[FloatArray, FloatArray]:
         """Of each order alone, the diagonal of the Hessian (orders, parameters), and the diagonals of the covariances of the
-        scores of any two (orders, orders, parameters)."""
+        scores of any two (orders, orders, parameters); if `dense`, whole matrices."""
         o = self.objective
         units = np.eye(len(o.beta))
-        J, S = np.zeros((len(units), o.size)), np.zeros((len(units), len(units), o.size))
+        shape = (o.size, o.size) if dense else (o.size,)
+        J, S = np.zeros((len(units), *shape)), np.zeros((len(units), len(units), *shape))
         for parts in zip(*(self.score_chunks(unit) for unit in units), strict=True):
             for j, k in itertools.product(range(len(units)), repeat=2):
-                S[j, k] += (parts[j] * parts[k]).sum(0)
+                S[j, k] += parts[j].T @ parts[k] if dense else (parts[j] * parts[k]).sum(0)
         for k, unit in enumerate(units):
             sums = o._free_sets(unit).at(self.u)
-            J[k] = _diagonal(partial(_pulled_back, o.features, sums), o.size)
+            product = partial(_pulled_back, o.features, sums)
+            J[k] = dense_hessian(product, o.size) if dense else _diagonal(product, o.size)
         return J, S
 
 
 def _pulled_back(features: TiedTables, sums: FreeSums, v: FloatArray) -> FloatArray:
     """A product with the Hessian of a sum, in the parameters."""
     return features.adjoint(sums.product(features.forward(v)))
+
+
+def dense_hessian(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+    """A symmetric matrix from products with unit vectors."""
+    H = np.column_stack([product(unit) for unit in np.eye(size)])
+    return np.asarray(0.5 * (H + H.T))
 
 
 def _diagonal(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:

@@ -6,7 +6,7 @@ An m-pair (A, B) of sets of variables gives the object log p(x_A | x_B), whose s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ..core.errors import TooLargeError
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
 from ..features.tied_tables import TiedTables
-from .composite import GraphComposite
+from .composite import GraphComposite, dense_hessian
 from .composite_weights import best_weights
 from .graph import GraphLikelihood
 from .likelihood_objects import FULL, Pair, object_pairs
@@ -179,7 +179,7 @@ class Limits:
         if not composite.automatic:
             return composite.beta
         if self.enumeration is None:
-            return best_weights(*self._objective(composite, composite.beta).at(self.theta).moments())
+            return best_weights(*self._objective(composite, composite.beta).moments(self.theta))
         pairs, groups = object_pairs(self.features.graph, composite)
         return best_weights(*self.enumeration.moments(pairs, groups, composite.law(groups), composite.refresh))
 
@@ -210,12 +210,6 @@ class Limits:
 def enumerable(features: TiedTables) -> bool:
     """Whether all configurations can be listed."""
     return float(np.prod(features.graph.cardinalities.astype(np.float64))) * features.size <= LARGEST
-
-
-def dense_hessian(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
-    """A symmetric matrix from products with unit vectors."""
-    H = np.column_stack([product(unit) for unit in np.eye(size)])
-    return np.asarray(0.5 * (H + H.T))
 
 
 def _inverse(J: FloatArray, of: str) -> FloatArray:

@@ -22,6 +22,10 @@ from .likelihood_objects import list_objects
 EACH, PER_FACTOR = 8.0, 2.0
 #: Operations on an entry of the tables of a junction tree, up and down.
 TREE = 12.0
+#: Relative difference of variances that does not count.
+AS_GOOD = 1e-3
+#: Part of the largest eigenvalue of the information below which nothing is known.
+NOTHING = 1e-10
 
 
 def published_operations(m: int, k: int) -> float:
@@ -84,7 +88,8 @@ class Choice:
     cost : float
         In units of the pseudo-likelihood.
     efficiency : float
-        Variances of the estimates relative to those of `reference`, their geometric mean, as if weights were independent.
+        Variances of the estimates relative to those of `reference`: their geometric mean, over principal axes, or if only
+        diagonals are known over weights.
     reference : order
     """
 
@@ -96,7 +101,7 @@ class Choice:
 
 
 def choose(J: FloatArray, C: FloatArray, costs: Mapping[Any, float], budget: float) -> Choice:
-    """The most accurate policy of at most two orders whose cost is within a budget.
+    """The most accurate policy of at most two orders whose cost is within a budget; of two that are as good, the cheaper.
 
     Objects of an order are drawn independently, once for each example. J and C are moments with all objects used (see
     `GraphComposite.moments`): if a share r of an order is drawn, its J is r times that, and the variance of its scores
@@ -105,26 +110,28 @@ def choose(J: FloatArray, C: FloatArray, costs: Mapping[Any, float], budget: flo
     Parameters
     ----------
     J, C : arrays of shapes (orders, parameters) and (orders, orders, parameters)
+        Diagonals, or matrices with one more axis of parameters.
     costs : dict
         Of each order, in units of the first; the last is what others are compared with.
     budget : float
         In the same units.
     """
     orders = list(costs)
-    unit = costs[orders[0]]
-    cost = np.array([costs[order] / unit for order in orders])
+    cost = np.array([costs[order] / costs[orders[0]] for order in orders])
     reference = _spread(J[-1:], C[-1:, -1:], np.ones(1))[0]
-    found: list[tuple[float, dict[int, float], FloatArray]] = []
+    found: list[tuple[float, float, list[int], FloatArray, FloatArray]] = []
     for members in _candidates(cost, budget):
         numbers, rates = list(members), np.array(list(members.values()))
-        log_variance, beta = _spread(J[numbers], C[np.ix_(numbers, numbers)], rates)
-        found.append((log_variance, members, beta))
-    value, members, beta = min(found, key=lambda entry: entry[0])
-    kept = {g: b for g, b in zip(members, beta.tolist(), strict=True) if b > 0.0}
+        value, beta = _spread(J[numbers], C[np.ix_(numbers, numbers)], rates)
+        if beta.min() > 0.0:
+            found.append((value, float(cost[numbers] @ rates), numbers, rates, beta))
+    best = min(entry[0] for entry in found)
+    value, spent, numbers, rates, beta = min((e for e in found if e[0] <= best + AS_GOOD), key=lambda e: e[1])
+    names = [orders[g] for g in numbers]
     return Choice(
-        rates={orders[g]: members[g] for g in kept},
-        weights={orders[g]: b for g, b in kept.items()},
-        cost=float(sum(cost[g] * members[g] for g in kept)),
+        rates=dict(zip(names, rates.tolist(), strict=True)),
+        weights=dict(zip(names, beta.tolist(), strict=True)),
+        cost=spent,
         efficiency=float(np.exp(value - reference)),
         reference=orders[-1],
     )
@@ -140,12 +147,18 @@ def _candidates(cost: FloatArray, budget: float) -> list[dict[int, float]]:
 
 
 def _spread(J: FloatArray, C: FloatArray, rates: FloatArray) -> tuple[float, FloatArray]:
-    """The mean logarithm of the variances at the best weights, and these."""
-    K = len(rates)
-    j = rates[:, None] * J
-    S = rates[:, None, None] * rates[None, :, None] * C
-    S[np.arange(K), np.arange(K)] += (rates * (1.0 - rates))[:, None] * J
-    beta = best_weights(j, S) if K > 1 else np.ones(1)
-    mean, spread = beta @ j, np.einsum("k,l,klp->p", beta, beta, S)
+    """The mean logarithm of the variances at the best weights (of the eigenvalues of the covariance), and these."""
+    K, dense = len(rates), J.ndim == 3
+    j = np.einsum("k,k...->k...", rates, J)
+    S = np.einsum("k,l,kl...->kl...", rates, rates, C)
+    S[np.arange(K), np.arange(K)] += np.einsum("k,k...->k...", rates * (1.0 - rates), J)
+    diagonals = (np.einsum("kpp->kp", j), np.einsum("klpp->klp", S)) if dense else (j, S)
+    beta = best_weights(*diagonals) if K > 1 else np.ones(1)
+    mean, spread = np.einsum("k,k...->...", beta, j), np.einsum("k,l,kl...->...", beta, beta, S)
+    if dense:
+        values, Q = np.linalg.eigh(mean)
+        Q = Q[:, values > NOTHING * values[-1]]
+        logs = np.linalg.slogdet(Q.T @ spread @ Q)[1] - 2.0 * np.linalg.slogdet(Q.T @ mean @ Q)[1]
+        return float(logs / Q.shape[1]), beta
     known = (mean > 0.0) & (spread > 0.0)
     return float(np.mean(np.log(spread[known]) - 2.0 * np.log(mean[known]))), beta

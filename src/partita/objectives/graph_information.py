@@ -12,8 +12,7 @@ from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count
 from ..kernels.linalg import conjugate_gradient
-from .composite import CompositePoint
-from .composite_asymptotics import dense_hessian
+from .composite import CompositePoint, dense_hessian
 from .graph import GraphPoint
 
 #: Parameters above which the covariance matrix is refused.
