@@ -49,7 +49,6 @@ class ChainComposite(ChainLikelihood):
         super().__init__(features, y, **options)
         self.composite, self.linear = composite, options.get("linear")
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.in_one_pass = False
         lengths = [None if order == FULL else int(order) for order in composite.rates]
         self.objects = Windows.of_lengths(features.offsets, self.y, lengths)
         self.shares = composite.shares(self.objects.group, self.objects.chain)
@@ -82,6 +81,12 @@ class ChainComposite(ChainLikelihood):
     def coverage(self) -> Scores:
         """The weight of the label of every position, and of the transition into it."""
         return self.windows.coverage(self.window_weights)
+
+    @property
+    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """What `kernels.chain_pass` sums over, and its weights."""
+        w = self.windows
+        return (w.by_chain, w.rows, w.offsets, w.left, w.right), self.window_weights
 
     def sums(self, scores: Scores) -> WindowSums:
         """Sums over the labels of all windows."""
