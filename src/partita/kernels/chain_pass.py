@@ -24,8 +24,8 @@ def accumulate(
     `weights` are the table of common attributes, those of rare ones, and what labels get for standing first and last. `C`
     gets transitions up to the factor M. Sums are taken with `factors` as the values of common and rare attributes; with
     `variance`, of variances instead of expectations. `room` is the number of positions that are done together.
-    `windows` (where those of each chain begin, and see `kernels.chain_windows`) are summed instead of the chains if there are
-    any, with one weight each; `ends` gets the transitions to the labels around them.
+    `windows` (where those of each chain begin, and see `kernels.chain_windows`) are summed instead of the chains if there
+    are any, with one weight each; `ends` gets the transitions to the labels around them.
     """
     table, theta, first, last = weights
     common_values, common_indices, common_indptr = common

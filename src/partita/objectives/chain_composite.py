@@ -102,7 +102,7 @@ class ChainComposite(ChainLikelihood):
         The latter are means over random signs of the chains. With more than `EXACT` parameters, Hessians are as if the
         labels of a window were independent, which makes no difference to attributes that a window has once.
         """
-        K, rng = len(self.beta), generator(self.composite.random_state)
+        K, rng = len(self.beta), generator(self.composite.random_state).spawn(1)[0]  # not what drew the objects
         orders = [self.with_weights(unit).at(theta) for unit in np.eye(K)]
         J = np.array([point.information() for point in orders])
         draws = min(self.n_examples, max(DRAWS, -(-ENOUGH // self.size)))
