@@ -204,7 +204,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         What is maximised: the likelihood of the labels of a sequence; the probability of every label given its neighbours;
         or a weighted sum over windows of labels, given those before and after (see `CompositeLikelihood`), for which every
         label must be known. On chains none is much cheaper than the likelihood. With ``weights="auto"`` weights of orders
-        and of features are fitted in turn, at most six times; iterations and trace are those of the last fit.
+        and of features are fitted in turn, at most six times; iterations and trace are those of the last fit. `l2` and `l1`
+        count against the weighted sum: twice the weights are half the penalty.
     max_iter : int
         Most iterations of the solver.
     tol : float
