@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,9 @@ from ..features.chain_layout import ChainLayout
 from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
+from ..objectives.chain_composite import ChainComposite, check_on_chains
+from ..objectives.composite_likelihood import AUTO, FULL, CompositeLikelihood
+from ..objectives.composite_weights import alternate
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
@@ -36,6 +40,7 @@ from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
 
 FEATURES = ("observed", "all")
+LIKELIHOODS = ("full", "pseudo")
 #: Options of sklearn-crfsuite that steer its optimisers or its files, and have nothing to do here.
 UNUSED_OPTIONS = frozenset(
     {
@@ -58,6 +63,7 @@ def chain_objective(
     forbidden_ends: Any = None,
     linear: FloatArray | None = None,
     sets: Any = None,
+    likelihood: Any = "full",
 ) -> Any:
     """The objective that `ChainCRF` minimises, for use with `partita.minimize`.
 
@@ -78,12 +84,47 @@ def chain_objective(
         Coefficients of a linear term.
     sets : array of bool of shape (k, n_labels), optional
         Sets of labels, one of which is right.
+    likelihood : {"full", "pseudo"} or CompositeLikelihood
+        See `ChainCRF`. Weights that are still to be chosen are one.
     """
-    rules = {"forbidden": forbidden, "forbidden_starts": forbidden_starts, "forbidden_ends": forbidden_ends}
-    likelihood = ChainLikelihood(features, y, sets=sets, weights=weights, penalty=l2, linear=linear, **rules)
-    if l1 == 0.0:
-        return likelihood
-    return objectives.L1(likelihood, np.full(features.size, l1))
+    options: dict[str, Any] = {"sets": sets, "weights": weights, "penalty": l2, "linear": linear, "forbidden": forbidden}
+    options |= {"forbidden_starts": forbidden_starts, "forbidden_ends": forbidden_ends}
+    composite = composite_of(likelihood)
+    smooth = (
+        ChainLikelihood(features, y, **options) if composite is None else ChainComposite(features, y, composite, **options)
+    )
+    return smooth if l1 == 0.0 else objectives.L1(smooth, np.full(features.size, l1))
+
+
+def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikelihood | None:
+    """What the parameter `likelihood` of a chain stands for; None for the likelihood itself."""
+    if isinstance(likelihood, str):
+        check_choice("likelihood", likelihood, LIKELIHOODS)
+        return None if likelihood == "full" else CompositeLikelihood()
+    if not isinstance(likelihood, CompositeLikelihood):
+        raise ValueError(f"likelihood must be 'full', 'pseudo' or a CompositeLikelihood, got {likelihood!r}")
+    check_on_chains(likelihood)
+    return replace(likelihood, random_state=random_state) if likelihood.random_state is None else likelihood
+
+
+def _fit_weights(
+    objective: Any, composite: CompositeLikelihood | None, solve: Callable[[Any, Any], Solution], start: FloatArray | None
+) -> tuple[Solution, dict[Any, float]]:
+    """The minimum of an objective, and the weights of the orders of its likelihood, chosen in turn with it if "auto"."""
+    if composite is None:
+        return solve(objective, start), {FULL: 1.0}
+    beta = composite.beta
+    if composite.weights != AUTO:
+        solution = solve(objective, start)
+    else:
+        smooth, l1 = (objective.smooth, objective.l1) if isinstance(objective, objectives.L1) else (objective, None)
+
+        def solve_with(beta: FloatArray, begin: FloatArray | None) -> Solution:
+            target = smooth.with_weights(beta)
+            return solve(target if l1 is None else objectives.L1(target, l1), start if begin is None else begin)
+
+        solution, beta = alternate(solve_with, smooth.moments, list(composite.rates))
+    return solution, dict(zip(composite.rates, beta.tolist(), strict=True))
 
 
 def _packed(names: list[str] | None) -> tuple[Any, Any]:
@@ -159,10 +200,17 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         Pairs (first, second) that may never follow each other, in training and prediction. The rules forbid what is no
         chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another). Pairs with
         labels that training does not have are left out, with a warning.
+    likelihood : {"full", "pseudo"} or CompositeLikelihood
+        What is maximised: the likelihood of the labels of a sequence; the probability of every label given its neighbours;
+        or a weighted sum over windows of labels, given those before and after (see `CompositeLikelihood`), for which every
+        label must be known. On chains none is much cheaper than the likelihood. With ``weights="auto"`` weights of orders
+        and of features are fitted in turn, at most six times; iterations and trace are those of the last fit. `l2` and `l1`
+        count against the weighted sum: twice the weights are half the penalty.
     max_iter : int
         Most iterations of the solver.
     tol : float
-        Stop when the largest absolute entry of the gradient, divided by the number of positions, is at most `tol`.
+        Stop when the largest absolute entry of the gradient, divided by the number of positions, is at most `tol`. For
+        composite likelihoods, positions are counted as often as they are in windows, by their weights.
     patience : int
         With `X_dev`: stop after so many iterations without improvement.
     warm_start : bool
@@ -190,6 +238,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         All weights: of ``state_index_``, ``transition_index_``, starts and ends.
     precision_ : array or None
         Curvature of the objective along each of them: how firmly `partial_fit` holds on to it. None with l1.
+    beta_ : dict
+        The weight of every order of the likelihood, 0 for those that ``weights="auto"`` dropped.
     dev_scores_ : array
         Mean log-likelihood of a position of `X_dev` at each iteration; empty without `X_dev`.
     n_iter_ : int
@@ -213,6 +263,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     >>> model = ChainCRF(l2=0.1).fit(X, y)
     >>> model.predict([[{"w": "the"}, {"w": "dog"}]])
     [['D', 'N']]
+
+    Single labels of every sequence, and the likelihood of one in four:
+
+    >>> from partita.objectives.composite_likelihood import CompositeLikelihood
+    >>> mixed = CompositeLikelihood({1: 1.0, "full": 0.25}, refresh=False, random_state=0)
+    >>> model = ChainCRF(l2=0.1, likelihood=mixed).fit(X, y)
+    >>> model.predict([[{"w": "the"}, {"w": "dog"}]])
+    [['D', 'N']]
     """
 
     def __init__(
@@ -227,6 +285,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         hashing: int | None = None,
         constraints: Any = None,
         forbidden: Any = None,
+        likelihood: Any = "full",
         max_iter: int = 500,
         tol: float = 2e-6,
         patience: int = 10,
@@ -245,6 +304,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self.hashing = hashing
         self.constraints = constraints
         self.forbidden = forbidden
+        self.likelihood = likelihood
         self.max_iter = max_iter
         self.tol = tol
         self.patience = patience
@@ -336,6 +396,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._check_parameters()
         if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
             raise ValueError("X_dev and y_dev must be given together")
+        composite = composite_of(self.likelihood, self.random_state)
+        if X_dev is not None and composite is not None and composite.weights == AUTO:
+            raise ValueError("X_dev cannot be combined with weights='auto', which fits several times; give the weights")
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         labels = labels_of(data, y)
         weights = check_weights("sample_weight", sample_weight, len(data))
@@ -366,9 +429,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             expected = labels_of(dev, y_dev, layout.classes)
             check_possible(expected, dev.offsets, *tables, places("y_dev", dev.offsets))
             holdout = _Holdout(self, dev, expected, layout, group, tables)
-        problem = _bounded(objective, *weight_bounds(constraints, layout), group)
-        solution = self._minimize(problem, start, [] if holdout is None else [holdout])
-        point, status = solution.point if problem is objective else solution.point.inner, solution.status
+        limits = weight_bounds(constraints, layout)
+
+        def solve(target: Any, begin: FloatArray | None) -> Solution:
+            return self._minimize(_bounded(target, *limits, group), begin, [] if holdout is None else [holdout])
+
+        solution, beta = _fit_weights(objective, composite, solve, start)
+        bounded = bool(np.isfinite(limits).any())
+        point, status = solution.point.inner if bounded else solution.point, solution.status
         if holdout is not None and holdout.best is not None:
             point = objective.at(holdout.best)
             status = Status.STALLED if holdout.stopped else status
@@ -376,7 +444,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._store_point(layout, point, group, trim=not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
-        if objective.size <= ERROR_LIMIT and self.l1 == 0.0 and not constraints:
+        self.beta_ = beta
+        if composite is None and objective.size <= ERROR_LIMIT and self.l1 == 0.0 and not constraints:
             self._objective = objective
         return self
 
@@ -394,6 +463,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if check_weight_constraints(self.constraints) and self.l1 > 0.0:
             raise ValueError("l1 and constraints cannot be combined yet")
         check_forbidden(self.forbidden)
+        composite_of(self.likelihood)
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_count("patience", self.patience, minimum=1)
@@ -441,6 +511,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             forbidden_ends=tables[2],
             sets=labels.sets,
             linear=linear,
+            likelihood=composite_of(self.likelihood, self.random_state) or "full",
         )
 
     def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:
@@ -493,4 +564,5 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = tables
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, status
         self.n_seen_ = seen
+        self.beta_ = {FULL: 1.0}
         self.fixed_classes_ = False

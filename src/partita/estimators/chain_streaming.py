@@ -56,6 +56,11 @@ class ChainStreamingMixin:
             raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
         if check_weight_constraints(self.constraints):
             raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
+        if self.likelihood != "full":
+            raise ValueError(
+                "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
+                "learned; use fit, with warm_start=True to continue"
+            )
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         data = data if old is None else _extended(data, old)
         known = self._known_classes(classes, old)

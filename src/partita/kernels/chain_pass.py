@@ -11,18 +11,21 @@ from ._jit import sum_kernel
 from .attributes import common_scores, common_sums, rare_scores, rare_sums
 from .chain import variances
 from .chain_padded import padded_sums
+from .chain_windows import window_sums
 
 
 @sum_kernel
 def accumulate(
-    common, rare, label, weights, M, MT, shift, offsets, w, room, factors, variance, lo, hi, table_sum, rare_sum, first_sum,
-    last_sum, C, log_z
+    common, rare, label, weights, A, M, MT, shift, offsets, windows, w, room, factors, variance, lo, hi, table_sum, rare_sum,
+    first_sum, last_sum, C, ends, log_z
 ):  # fmt: skip
     """Sum the weighted expectations of the features of the chains lo..hi; returns how many chains are hard.
 
     `weights` are the table of common attributes, those of rare ones, and what labels get for standing first and last. `C`
     gets transitions up to the factor M. Sums are taken with `factors` as the values of common and rare attributes; with
     `variance`, of variances instead of expectations. `room` is the number of positions that are done together.
+    `windows` (where those of each chain begin, and see `kernels.chain_windows`) are summed instead of the chains if there
+    are any, with one weight each; `ends` gets the transitions to the labels around them.
     """
     table, theta, first, last = weights
     common_values, common_indices, common_indptr = common
@@ -36,11 +39,20 @@ def accumulate(
         np.empty((room, width)),
         np.empty((room, width)),
     )
+    whole = len(windows[0]) == 0
+    copies = 0 if whole else room
+    extra = (
+        np.full((copies, width), -np.inf),
+        np.empty((copies, width)),
+        np.empty((copies, width)),
+        np.empty((copies, width)),
+    )
     table_sum[:] = 0.0
     rare_sum[:] = 0.0
     first_sum[:] = 0.0
     last_sum[:] = 0.0
     C[:] = 0.0
+    ends[:] = 0.0
     hard, s = 0, lo
     while s < hi:
         e = s + 1
@@ -57,9 +69,13 @@ def accumulate(
                 U[local[i], v] += first[v]
             for v in range(n):
                 U[local[i + 1] - 1, v] += last[v]
-        hard += padded_sums(U, M, MT, shift, local, w[s:e], alpha, B, P, C, log_z[s:e])
-        if variance:
-            variances(P, local, w[s:e], 0, e - s, P)
+        if whole:
+            hard += padded_sums(U, M, MT, shift, local, w[s:e], alpha, B, P, C, log_z[s:e])
+            if variance:
+                variances(P, local, w[s:e], 0, e - s, P)
+        else:
+            a, b = windows[0][s], windows[0][e]
+            hard += window_sums(U, A, M, MT, shift, start, windows, w, a, b, extra, variance, P, ends, C, log_z)
         for i in range(e - s):
             for v in range(n):
                 first_sum[v] += P[local[i], v]

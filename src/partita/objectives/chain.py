@@ -225,6 +225,11 @@ class ChainLikelihood:
         """Sums over all labellings."""
         return ChainSums(*scores, self.features.offsets, self.weights, self.workers, self.buffers)
 
+    @property
+    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """What `kernels.chain_pass` sums over, none for whole chains, and its weights."""
+        return (np.zeros(0, np.int64),) * 5, self.weights
+
     def one_pass(self, theta: FloatArray, variance: bool = False) -> tuple[float, FloatArray] | None:
         """The weighted sum of log Z and its gradient in theta, or with `variance` a diagonal; None if a chain is hard.
 
@@ -241,17 +246,18 @@ class ChainLikelihood:
         factors = (common[0] ** 2, others[0] ** 2) if variance else (common[0], others[0])
         ranges = Workers.balanced(f.offsets, 12.0 * n * n * f.n_positions)
         if self._parts is None:
-            shapes = (table.shape, rare.shape, (n,), (n,), M.shape)
+            shapes = (table.shape, rare.shape, (n,), (n,), M.shape, A.shape)
             self._parts = [np.empty((len(ranges), *shape)) for shape in shapes]
-        parts, log_z = self._parts, np.empty(f.n_examples)
-        scores = (common, others, label, (table, rare, first, last), M, MT, shift, f.offsets, self.weights, ROOM)
+        windows, weights = self.pieces
+        parts, log_z = self._parts, np.empty(len(weights))
+        scores = (common, others, label, (table, rare, first, last), A, M, MT, shift, f.offsets, windows, weights, ROOM)
         rows = [(*scores, factors, variance, lo, hi) for lo, hi in ranges]
         tasks = [(*row, *(part[i] for part in parts), log_z) for i, row in enumerate(rows)]
         if sum(self.workers.run(accumulate, tasks)):
             return None
-        tables, rares, firsts, lasts, C = (part.sum(0) for part in parts)
+        tables, rares, firsts, lasts, C, around = (part.sum(0) for part in parts)
         ends = (firsts[: len(start)], lasts[: len(end)])
-        return float((self.weights * log_z).sum()), f.pack((tables, rares, (C * M)[:, :n], *ends))
+        return float((weights * log_z).sum()), f.pack((tables, rares, (C * M)[:, :n] + around, *ends))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,6 @@ class ChainComposite(ChainLikelihood):
         super().__init__(features, y, **options)
         self.composite, self.linear = composite, options.get("linear")
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.in_one_pass = False
         lengths = [None if order == FULL else int(order) for order in composite.rates]
         self.objects = Windows.of_lengths(features.offsets, self.y, lengths)
         self.shares = composite.shares(self.objects.group, self.objects.chain)
@@ -84,6 +83,12 @@ class ChainComposite(ChainLikelihood):
         """The weight of the label of every position, and of the transition into it."""
         return self.windows.coverage(self.window_weights)
 
+    @property
+    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """What `kernels.chain_pass` sums over, and its weights."""
+        w = self.windows
+        return (w.by_chain, w.rows, w.offsets, w.left, w.right), self.window_weights
+
     def sums(self, scores: Scores) -> WindowSums:
         """Sums over the labels of all windows."""
         return WindowSums(*scores, self.windows, self.window_weights, self.workers, self.buffers, self.room)
@@ -98,7 +103,7 @@ class ChainComposite(ChainLikelihood):
         The latter are means over random signs of the chains. With more than `EXACT` parameters, Hessians are as if the
         labels of a window were independent, which makes no difference to attributes that a window has once.
         """
-        K, rng = len(self.beta), generator(self.composite.random_state)
+        K, rng = len(self.beta), generator(self.composite.random_state).spawn(1)[0]  # not what drew the objects
         orders = [self.with_weights(unit).at(theta) for unit in np.eye(K)]
         J = np.array([point.information() for point in orders])
         draws = min(self.n_examples, max(DRAWS, -(-ENOUGH // self.size)))

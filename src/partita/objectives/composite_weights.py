@@ -101,5 +101,5 @@ def alternate(
     dropped = list(itertools.compress(orders, (beta == 0.0).tolist()))
     if dropped:
         names = ", ".join(f"order {order!r}" for order in dropped)
-        warnings.warn(f"weights='auto' drops {names}: estimates are most accurate without", UserWarning, stacklevel=2)
+        warnings.warn(f"weights='auto' drops {names}: estimates are most accurate without", UserWarning, stacklevel=5)
     return solution, beta

@@ -27,6 +27,7 @@ class Windows:
         The label of every position.
     chain, first, length : arrays of int
         The chain of each window, its first position and its number of labels.
+        Sorted by chain.
     group : array of int
         What kind of window it is: a number for the use of the caller.
     """
@@ -73,6 +74,11 @@ class Windows:
         """The rows that come from each position, and where they begin and end."""
         counts = np.bincount(self.rows, minlength=len(self.y))
         return np.argsort(self.rows, kind="stable"), np.concatenate(([0], np.cumsum(counts)))
+
+    @cached_property
+    def by_chain(self) -> IntArray:
+        """Where the windows of each chain begin, and where the last end."""
+        return np.searchsorted(self.chain, np.arange(len(self.parent))).astype(np.int64)
 
     def coverage(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The weight of the windows that hold each position, and that hold it or the position before it."""
