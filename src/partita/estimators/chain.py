@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +23,16 @@ from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
 from ..objectives.chain_composite import ChainComposite, check_on_chains
-from ..objectives.composite_likelihood import AUTO, FULL, CompositeLikelihood
-from ..objectives.composite_weights import alternate
+from ..objectives.composite_cost import chain_operations
+from ..objectives.composite_likelihood import AUTO, CompositeLikelihood, as_composite
+from ..objectives.likelihood_objects import FULL
+from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
 from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
 from .chain_streaming import ChainStreamingMixin
+from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .persistence import SavedModel
@@ -40,7 +42,6 @@ from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
 
 FEATURES = ("observed", "all")
-LIKELIHOODS = ("full", "pseudo")
 #: Options of sklearn-crfsuite that steer its optimisers or its files, and have nothing to do here.
 UNUSED_OPTIONS = frozenset(
     {
@@ -98,33 +99,11 @@ def chain_objective(
 
 def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikelihood | None:
     """What the parameter `likelihood` of a chain stands for; None for the likelihood itself."""
-    if isinstance(likelihood, str):
-        check_choice("likelihood", likelihood, LIKELIHOODS)
-        return None if likelihood == "full" else CompositeLikelihood()
-    if not isinstance(likelihood, CompositeLikelihood):
-        raise ValueError(f"likelihood must be 'full', 'pseudo' or a CompositeLikelihood, got {likelihood!r}")
-    check_on_chains(likelihood)
-    return replace(likelihood, random_state=random_state) if likelihood.random_state is None else likelihood
-
-
-def _fit_weights(
-    objective: Any, composite: CompositeLikelihood | None, solve: Callable[[Any, Any], Solution], start: FloatArray | None
-) -> tuple[Solution, dict[Any, float]]:
-    """The minimum of an objective, and the weights of the orders of its likelihood, chosen in turn with it if "auto"."""
+    composite = as_composite(likelihood, (FULL,))
     if composite is None:
-        return solve(objective, start), {FULL: 1.0}
-    beta = composite.beta
-    if composite.weights != AUTO:
-        solution = solve(objective, start)
-    else:
-        smooth, l1 = (objective.smooth, objective.l1) if isinstance(objective, objectives.L1) else (objective, None)
-
-        def solve_with(beta: FloatArray, begin: FloatArray | None) -> Solution:
-            target = smooth.with_weights(beta)
-            return solve(target if l1 is None else objectives.L1(target, l1), start if begin is None else begin)
-
-        solution, beta = alternate(solve_with, smooth.moments, list(composite.rates))
-    return solution, dict(zip(composite.rates, beta.tolist(), strict=True))
+        return None
+    check_on_chains(composite)
+    return replace(composite, random_state=random_state) if composite.random_state is None else composite
 
 
 def _packed(names: list[str] | None) -> tuple[Any, Any]:
@@ -206,6 +185,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         label must be known. On chains none is much cheaper than the likelihood. With ``weights="auto"`` weights of orders
         and of features are fitted in turn, at most six times; iterations and trace are those of the last fit. `l2` and `l1`
         count against the weighted sum: twice the weights are half the penalty.
+    budget : float, optional
+        What one pass over the data may cost, in pseudo-likelihoods; see `MarkovNetwork`.
     max_iter : int
         Most iterations of the solver.
     tol : float
@@ -266,7 +247,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
 
     Single labels of every sequence, and the likelihood of one in four:
 
-    >>> from partita.objectives.composite_likelihood import CompositeLikelihood
+    >>> from partita import CompositeLikelihood
     >>> mixed = CompositeLikelihood({1: 1.0, "full": 0.25}, refresh=False, random_state=0)
     >>> model = ChainCRF(l2=0.1, likelihood=mixed).fit(X, y)
     >>> model.predict([[{"w": "the"}, {"w": "dog"}]])
@@ -286,6 +267,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         constraints: Any = None,
         forbidden: Any = None,
         likelihood: Any = "full",
+        budget: float | None = None,
         max_iter: int = 500,
         tol: float = 2e-6,
         patience: int = 10,
@@ -305,6 +287,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self.constraints = constraints
         self.forbidden = forbidden
         self.likelihood = likelihood
+        self.budget = budget
         self.max_iter = max_iter
         self.tol = tol
         self.patience = patience
@@ -397,6 +380,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
             raise ValueError("X_dev and y_dev must be given together")
         composite = composite_of(self.likelihood, self.random_state)
+        if X_dev is not None and self.budget is not None:
+            raise ValueError("X_dev cannot be combined with a budget, which fits several times")
         if X_dev is not None and composite is not None and composite.weights == AUTO:
             raise ValueError("X_dev cannot be combined with weights='auto', which fits several times; give the weights")
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
@@ -417,10 +402,13 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         else:
             tied = TiedFeatures(features, group)
             l2 = l2 * np.bincount(group)
-        objective = self._objective_of(tied, labels, weights, tables, l2, self.l1)
+
+        def make(chosen: CompositeLikelihood | None) -> Any:
+            return self._objective_of(tied, labels, weights, tables, l2, likelihood=chosen or FULL)
+
         start = None
         if self.warm_start and hasattr(self, "parameters_"):
-            start = np.zeros(objective.size)
+            start = np.zeros(tied.size)
             start[group] = self._layout.align(self.parameters_, layout)
         holdout = None
         if X_dev is not None:
@@ -432,19 +420,30 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         limits = weight_bounds(constraints, layout)
 
         def solve(target: Any, begin: FloatArray | None) -> Solution:
-            return self._minimize(_bounded(target, *limits, group), begin, [] if holdout is None else [holdout])
+            whole = objectives.L1(target, np.full(target.size, self.l1)) if self.l1 > 0.0 else target
+            return self._minimize(_bounded(whole, *limits, group), begin, [] if holdout is None else [holdout])
 
-        solution, beta = _fit_weights(objective, composite, solve, start)
+        if self.budget is not None:
+            every = CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0))
+            costs = chain_operations(data.lengths, len(labels.classes), every)
+            composite, self.choice_ = within_budget(make, solve, dict(zip(BUDGET_ORDERS, costs, strict=True)), self.budget)
+        objective = make(composite)
+        if composite is None:
+            solution, beta = solve(objective, start), {FULL: 1.0}
+        else:
+            solution, beta = fit_weights(objective, composite, solve, start)
         bounded = bool(np.isfinite(limits).any())
         point, status = solution.point.inner if bounded else solution.point, solution.status
         if holdout is not None and holdout.best is not None:
             point = objective.at(holdout.best)
             status = Status.STALLED if holdout.stopped else status
         self._warn(solution, status, early=holdout is not None)
+        if composite is not None and composite.refine is not None:
+            point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
         self._store_point(layout, point, group, trim=not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
-        self.beta_ = beta
+        self.beta_, self.likelihood_ = beta, composite or FULL
         if composite is None and objective.size <= ERROR_LIMIT and self.l1 == 0.0 and not constraints:
             self._objective = objective
         return self
@@ -463,7 +462,10 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if check_weight_constraints(self.constraints) and self.l1 > 0.0:
             raise ValueError("l1 and constraints cannot be combined yet")
         check_forbidden(self.forbidden)
-        composite_of(self.likelihood)
+        composite = composite_of(self.likelihood)
+        check_budget(self.budget, self.likelihood)
+        if composite is not None and composite.refine is not None and (self.l1 > 0.0 or self.constraints):
+            raise ValueError("refine cannot be combined with l1 or constraints: a Newton step knows nothing of them")
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_count("patience", self.patience, minimum=1)
@@ -497,21 +499,20 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         weights: FloatArray,
         tables: Any,
         l2: Any,
-        l1: float = 0.0,
         linear: FloatArray | None = None,
+        likelihood: Any = FULL,
     ) -> Any:
         return chain_objective(
             features,
             labels.codes,
             l2=l2,
-            l1=l1,
             weights=weights,
             forbidden=tables[0],
             forbidden_starts=tables[1],
             forbidden_ends=tables[2],
             sets=labels.sets,
             linear=linear,
-            likelihood=composite_of(self.likelihood, self.random_state) or "full",
+            likelihood=likelihood,
         )
 
     def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:

@@ -56,7 +56,7 @@ class ChainStreamingMixin:
             raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
         if check_weight_constraints(self.constraints):
             raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
-        if self.likelihood != "full":
+        if self.likelihood != "full" or self.budget is not None:
             raise ValueError(
                 "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
                 "learned; use fit, with warm_start=True to continue"
