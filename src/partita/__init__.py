@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         l1_max,
         load,
         save,
+        tradeoff,
     )
     from .objectives.composite_likelihood import CompositeLikelihood
     from .solvers import (
@@ -57,6 +58,7 @@ _ROOMS = {
         "l1_max",
         "load",
         "save",
+        "tradeoff",
     ),
     "objectives.composite_likelihood": ("CompositeLikelihood",),
     "solvers": (
@@ -105,6 +107,7 @@ __all__ = [
     "load",
     "minimize",
     "save",
+    "tradeoff",
 ]
 
 __getattr__, __dir__ = lazy_names(globals(), _HOME)

@@ -3,6 +3,7 @@
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
+from .likelihood_comparison import tradeoff
 from .markov_network import MarkovNetwork
 from .matching_crf import MatchingCRF
 from .max_entropy import MaxEnt
@@ -22,4 +23,5 @@ __all__ = [
     "l1_max",
     "load",
     "save",
+    "tradeoff",
 ]

@@ -132,6 +132,10 @@ class GraphModel(SavedModel, BaseEstimator):
         self.likelihood_ = composite
         warn_if_short(self, solution, stacklevel=6)
 
+    def _operations(self, composite: CompositeLikelihood) -> FloatArray:
+        """Operations for an example, of each order."""
+        return graph_operations(self._fitted_point().objective.graph, composite)
+
     def _callbacks(self) -> list[Any]:
         return [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
 

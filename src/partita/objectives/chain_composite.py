@@ -115,6 +115,8 @@ class ChainComposite(ChainLikelihood):
             S += scores[:, None] * scores[None]
         return J, S if exact else S / draws
 
+    spread = moments
+
 
 class CompositePoint(ChainPoint):
     """The composite likelihood at one parameter vector."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .composite_likelihood import CompositeLikelihood
 
 #: Numbers of configurations times parameters that are held.
-LARGEST = 20_000_000
+LARGEST = 1_000_000
 MEASURES = ("det", "rdet", "trace")
 #: Share of the largest eigenvalue below which a matrix counts as singular.
 SINGULAR = 1e-12
@@ -58,6 +58,7 @@ class Enumeration:
             raise TooLargeError(f"{graph.n_variables} variables have too many configurations to enumerate")
         states = np.indices(tuple(graph.cardinalities)).reshape(graph.n_variables, -1)
         self.states: IntArray = states
+        self.counts = graph.cardinalities
         matrix = features.matrix
         self.f: FloatArray = np.zeros((states.shape[1], features.size))
         for numbers, scope, _, strides in graph.by_arity:
@@ -78,10 +79,9 @@ class Enumeration:
         """Of every configuration, the mean of the features given its states of some variables."""
         if not len(variables):
             return np.broadcast_to(self.p @ self.f, self.f.shape)
-        _, which = np.unique(self.states[list(variables)], axis=1, return_inverse=True)
-        which = which.ravel()
+        which = np.ravel_multi_index(tuple(self.states[list(variables)]), tuple(self.counts[list(variables)]))
         sums = sp.csr_matrix((self.p, (which, np.arange(len(which)))))
-        means = (sums @ self.f) / np.asarray(sums.sum(1))
+        means = (sums @ self.f) / np.asarray(sums.sum(1))  # all codes occur: all configurations are listed
         return np.asarray(means[which])
 
     def score(self, pair: Pair) -> FloatArray:

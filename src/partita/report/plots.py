@@ -12,7 +12,8 @@ from ..core.results import Trace
 from .labels import Confusion, ratio
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure that needs no display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -25,7 +26,7 @@ def _figure(width: float, height: float) -> Any:
 
 def plot_convergence(traces: Mapping[str, Trace], path: str | os.PathLike[str], title: str = "") -> None:
     """Save a picture of relative excess objective against seconds and iterations, one curve per solver."""
-    figure = _figure(10, 4.2)
+    figure = new_figure(10, 4.2)
     by_time, by_iteration = figure.subplots(1, 2, sharey=True)
     best = min(float(np.nanmin(trace.objective)) for trace in traces.values())
     for name, trace in traces.items():
@@ -50,7 +51,7 @@ def plot_confusion(table: Confusion, path: str | os.PathLike[str], title: str = 
     if n == 0:
         raise ValueError("table has no labels: expected the confusion of at least one position")
     side = 2.2 + 0.42 * n
-    figure = _figure(side + 0.6, side)
+    figure = new_figure(side + 0.6, side)
     axes = figure.subplots()
     share = ratio(table.counts, table.counts.sum(axis=1, keepdims=True))
     correct = np.eye(n, dtype=bool)
