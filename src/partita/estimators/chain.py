@@ -107,7 +107,7 @@ def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikeliho
     return replace(likelihood, random_state=random_state) if likelihood.random_state is None else likelihood
 
 
-def _fit_weights(
+def fit_weights(
     objective: Any, composite: CompositeLikelihood | None, solve: Callable[[Any, Any], Solution], start: FloatArray | None
 ) -> tuple[Solution, dict[Any, float]]:
     """The minimum of an objective, and the weights of the orders of its likelihood, chosen in turn with it if "auto"."""
@@ -434,7 +434,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         def solve(target: Any, begin: FloatArray | None) -> Solution:
             return self._minimize(_bounded(target, *limits, group), begin, [] if holdout is None else [holdout])
 
-        solution, beta = _fit_weights(objective, composite, solve, start)
+        solution, beta = fit_weights(objective, composite, solve, start)
         bounded = bool(np.isfinite(limits).any())
         point, status = solution.point.inner if bounded else solution.point, solution.status
         if holdout is not None and holdout.best is not None:
