@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
     from .estimators import (
+        BoltzmannChain,
         ChainCRF,
         ColumnTagger,
         GraphCRF,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
     "estimators": (
+        "BoltzmannChain",
         "ChainCRF",
         "ColumnTagger",
         "GraphCRF",
@@ -82,6 +84,7 @@ __all__ = [
     "OWLQN",
     "SGD",
     "BlockFrankWolfe",
+    "BoltzmannChain",
     "CapabilityError",
     "ChainCRF",
     "ColumnTagger",

@@ -156,14 +156,14 @@ def test_windows_that_were_not_drawn_are_not_computed():
     rates = {1: 0.5, 3: 0.2}
     composite = CompositeLikelihood(rates, refresh=False, random_state=3)
     objective = problem(composite, lengths=(6,) * 40)
-    assert set(objective.shares) == {0.0, 1.0}
-    assert len(objective.windows) == objective.shares.sum() < len(objective.objects)
+    assert set(objective.objects.shares) == {0.0, 1.0}
+    assert len(objective.windows) == objective.objects.shares.sum() < len(objective.objects.windows)
     all_ = list(all_windows((6,) * 40, dict.fromkeys(rates, 1.0)))
-    drawn = [window for window, share in zip(all_, objective.shares, strict=True) if share]
+    drawn = [window for window, share in zip(all_, objective.objects.shares, strict=True) if share]
     theta = np.random.default_rng(1).standard_normal(objective.size)
     assert objective.at(theta).value == pytest.approx(enumerated(objective, theta, drawn), rel=1e-11)
     again = problem(composite, lengths=(6,) * 40)
-    np.testing.assert_array_equal(again.shares, objective.shares)
+    np.testing.assert_array_equal(again.objects.shares, objective.objects.shares)
 
 
 def test_one_object_of_each_order():

@@ -1,5 +1,6 @@
 """The scikit-learn face."""
 
+from .boltzmann_chain import BoltzmannChain
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
@@ -12,6 +13,7 @@ from .sequences import SequenceData
 from .softmax import SoftmaxRegression, l1_max
 
 __all__ = [
+    "BoltzmannChain",
     "ChainCRF",
     "ColumnTagger",
     "GraphCRF",

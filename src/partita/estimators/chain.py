@@ -428,10 +428,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             costs = chain_operations(data.lengths, len(labels.classes), every)
             composite, self.choice_ = within_budget(make, solve, dict(zip(BUDGET_ORDERS, costs, strict=True)), self.budget)
         objective = make(composite)
-        if composite is None:
-            solution, beta = solve(objective, start), {FULL: 1.0}
-        else:
-            solution, beta = fit_weights(objective, composite, solve, start)
+        solution, beta = fit_weights(objective, composite, solve, start)
         bounded = bool(np.isfinite(limits).any())
         point, status = solution.point.inner if bounded else solution.point, solution.status
         if holdout is not None and holdout.best is not None:

@@ -29,11 +29,13 @@ def check_budget(budget: Any, likelihood: Any) -> None:
 
 def fit_weights(
     objective: Any,
-    composite: CompositeLikelihood,
+    composite: CompositeLikelihood | None,
     solve: Callable[[Any, FloatArray | None], Solution],
     start: FloatArray | None,
 ) -> tuple[Solution, dict[Any, float]]:
     """The minimum of an objective, and the weights of the orders of its likelihood, chosen in turn with it if "auto"."""
+    if composite is None:
+        return solve(objective, start), {FULL: 1.0}
     beta = composite.beta
     if composite.automatic:
 

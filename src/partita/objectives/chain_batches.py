@@ -64,12 +64,17 @@ def indicators(
     """The same with a weight for the label of each position, and one for the transition into it."""
     R = np.zeros((len(y), n_labels))
     R[np.arange(len(y)), y] = labels
+    return R, transition_counts(y, offsets, moves, n_labels)
+
+
+def transition_counts(y: IntArray, offsets: IntArray, moves: FloatArray, n_labels: int) -> FloatArray:
+    """Numbers of transitions, with a weight for that into each position."""
     inner = np.ones(len(y), bool)
     inner[offsets[:-1]] = False
     where = np.flatnonzero(inner)
     pairs = y[where - 1].astype(np.int64) * n_labels + y[where]
     C = np.bincount(pairs, weights=moves[where], minlength=n_labels**2).reshape(n_labels, n_labels)
-    return R, np.asarray(C, dtype=np.float64)
+    return np.asarray(C, dtype=np.float64)
 
 
 class ChainBatches:

@@ -26,6 +26,34 @@ EXACT = 150
 DRAWS, ENOUGH = 30, 20_000
 
 
+class ChainObjects:
+    """The windows of chains that a composite likelihood is about, and how much of each is used.
+
+    Parameters
+    ----------
+    offsets, y : arrays of int
+        Where each chain starts, and where the last ends; the label of every position.
+    weights : array
+        One weight for each chain.
+    composite : CompositeLikelihood
+    """
+
+    def __init__(self, offsets: IntArray, y: IntArray, weights: FloatArray, composite: CompositeLikelihood) -> None:
+        check_on_chains(composite)
+        lengths = [None if order == FULL else int(order) for order in composite.rates]
+        self.windows = Windows.of_lengths(offsets, y, lengths)
+        self.shares = composite.shares(self.windows.group, self.windows.chain)
+        self.weights = weights[self.windows.chain] * self.shares
+
+    def choose(self, beta: FloatArray) -> tuple[Windows, FloatArray]:
+        """The windows that count with these weights of the orders, and their weights."""
+        weights = self.weights * beta[self.windows.group]
+        chosen = np.flatnonzero(weights)
+        if not len(chosen):
+            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
+        return self.windows.take(chosen), weights[chosen]
+
+
 class ChainComposite(ChainLikelihood):
     """``F(theta) = sum_j w_j (-log p(y_A | y_B)) + 1/2 sum_j penalty_j theta_j^2``, a sum over windows of chains.
 
@@ -44,25 +72,18 @@ class ChainComposite(ChainLikelihood):
     """
 
     def __init__(self, features: ChainFeatures, y: IntArray, composite: CompositeLikelihood, **options: Any) -> None:
-        check_on_chains(composite)
         if np.min(y) < 0:
             raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         super().__init__(features, y, **options)
         self.composite, self.linear = composite, options.get("linear")
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        lengths = [None if order == FULL else int(order) for order in composite.rates]
-        self.objects = Windows.of_lengths(features.offsets, self.y, lengths)
-        self.shares = composite.shares(self.objects.group, self.objects.chain)
+        self.objects = ChainObjects(features.offsets, self.y, self.weights, composite)
         self._weigh(composite.beta)
 
     def _weigh(self, beta: FloatArray) -> None:
         """Choose the windows that count."""
-        weights = self.weights[self.objects.chain] * beta[self.objects.group] * self.shares
-        chosen = np.flatnonzero(weights)
-        if not len(chosen):
-            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
         self.beta = beta
-        self.windows, self.window_weights = self.objects.take(chosen), weights[chosen]
+        self.windows, self.window_weights = self.objects.choose(beta)
         self.scale = float(self.window_weights @ self.windows.length)
         self.observed = self._observed(self.window_weights) - (0.0 if self.linear is None else self.linear)
         self.room = Buffers((len(self.windows.rows), self.features.n_labels))
@@ -98,22 +119,8 @@ class ChainComposite(ChainLikelihood):
         return CompositePoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What `best_weights` asks for: by order, diagonals of Hessians, and of sums of products of scores of chains.
-
-        The latter are means over random signs of the chains. With more than `EXACT` parameters, Hessians are as if the
-        labels of a window were independent, which makes no difference to attributes that a window has once.
-        """
-        K, rng = len(self.beta), generator(self.composite.random_state).spawn(1)[0]  # not what drew the objects
-        orders = [self.with_weights(unit).at(theta) for unit in np.eye(K)]
-        J = np.array([point.information() for point in orders])
-        draws = min(self.n_examples, max(DRAWS, -(-ENOUGH // self.size)))
-        exact = draws == self.n_examples
-        signs = np.eye(draws) if exact else rng.choice((-1.0, 1.0), (draws, self.n_examples))
-        S = np.zeros((K, K, self.size))
-        for sign in signs:
-            scores = np.array([point.score(sign) for point in orders])
-            S += scores[:, None] * scores[None]
-        return J, S if exact else S / draws
+        """See `moments_by_order`."""
+        return moments_by_order(self, theta)
 
     spread = moments
 
@@ -146,6 +153,26 @@ class CompositePoint(ChainPoint):
             return o.features.squared(*self.sums.diagonal(o.buffers.lend(owner)))
         product = self.hessian_product()
         return np.array([product(unit)[j] for j, unit in enumerate(np.eye(o.size))]) - o.penalty
+
+
+def moments_by_order(objective: Any, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What `best_weights` asks for: by order, diagonals of Hessians, and of sums of products of scores of chains.
+
+    The latter are means over random signs of the chains. With more than `EXACT` parameters, Hessians are as if the labels
+    of a window were independent, which makes no difference to attributes that a window has once.
+    """
+    K, n = len(objective.beta), objective.n_examples
+    orders = [objective.with_weights(unit).at(theta) for unit in np.eye(K)]
+    J = np.array([point.information() for point in orders])
+    draws = min(n, max(DRAWS, -(-ENOUGH // objective.size)))
+    exact = draws == n
+    rng = generator(objective.composite.random_state).spawn(1)[0]  # not what drew the objects
+    signs = np.eye(draws) if exact else rng.choice((-1.0, 1.0), (draws, n))
+    S = np.zeros((K, K, objective.size))
+    for sign in signs:
+        scores = np.array([point.score(sign) for point in orders])
+        S += scores[:, None] * scores[None]
+    return J, S if exact else S / draws
 
 
 def check_on_chains(composite: CompositeLikelihood) -> None:
