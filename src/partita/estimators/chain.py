@@ -25,7 +25,7 @@ from ..objectives.chain import ChainLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
-from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
+from .chain_prediction import ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
 from .chain_streaming import ChainStreamingMixin
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
@@ -376,8 +376,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._store_point(layout, point, group, trim=not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
-        if objective.size <= ERROR_LIMIT and self.l1 == 0.0 and not constraints:
-            self._objective = objective
+        if self.l1 == 0.0 and not constraints:
+            self._objective = objective.idle()
         return self
 
     def _check_parameters(self) -> None:

@@ -200,6 +200,11 @@ class ChainLikelihood:
         C = np.full((n, n), float(self.weights @ (self.lengths - 1)) / (n * n))
         return np.maximum(LEAST_CURVATURE * f.squared(p, C), 1e-12)
 
+    def idle(self) -> ChainLikelihood:
+        """Self, without the memory that it keeps from one evaluation to the next."""
+        self._parts, self.buffers = None, Buffers(self.buffers.shape)
+        return self
+
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
         return ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
