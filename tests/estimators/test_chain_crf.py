@@ -635,10 +635,20 @@ def test_standard_errors_invert_the_hessian():
     assert errors["state"].keys() == model.state_features_.keys()
     with pytest.raises(ValueError, match="singular"):
         ChainCRF(l2=0.0, features="all", max_iter=2, solver="lbfgs", tol=10.0).fit(X, y).standard_errors()
-    big = ChainCRF().fit(X_ADDRESSES, LABELS)
-    size = len(big.parameters_)
-    with pytest.raises(ValueError, match=f"need a {size} x {size} matrix; the limit is 2000"):
-        big.standard_errors()
+
+
+def test_standard_errors_of_large_models_come_from_draws(capsys):
+    model = ChainCRF(random_state=0, verbose=0).fit(X_ADDRESSES, LABELS)
+    assert len(model.parameters_) > 2000
+    first, again = (model.standard_errors("sandwich", draws=16) for _ in range(2))
+    assert first == again != model.standard_errors("sandwich", draws=16, random_state=1)
+    assert all(0.0 < value < 2.0 for part in first.values() for value in part.values())
+    assert first["transition"].keys() == model.transition_features_.keys()
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ValueError, match="more than 2000 weights need l2 > 0"):
+        ChainCRF(l2=0.0, max_iter=2, tol=10.0).fit(X_ADDRESSES, LABELS).standard_errors()
+    with pytest.raises(ValueError, match="draws must be"):
+        model.standard_errors(draws=0)
 
 
 def test_from_crfsuite_maps_the_options():

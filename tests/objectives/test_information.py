@@ -5,20 +5,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from partita.objectives.information import information_errors
+from partita.objectives.information import dense_errors
 
 
-def point(H):
-    return SimpleNamespace(parameters=np.zeros(len(H)), hessian_product=lambda: lambda v: H @ v)
+def point(H, uniform=None):
+    """A point with Hessian H, of an objective whose Hessian at zero is `uniform`."""
+    start = SimpleNamespace(parameters=np.zeros(len(H)), hessian_product=lambda: lambda v: uniform @ v)
+    objective = SimpleNamespace(at=lambda theta: start)
+    return SimpleNamespace(parameters=np.ones(len(H)), hessian_product=lambda: lambda v: H @ v, objective=objective)
 
 
 def test_it_inverts_the_hessian(rng):
-    A = rng.standard_normal((8, 5))
-    H = A.T @ A
-    np.testing.assert_allclose(information_errors(point(H)), np.sqrt(np.diag(np.linalg.inv(H))), rtol=1e-9)
+    A, B = rng.standard_normal((2, 8, 5))
+    H, K = A.T @ A, B.T @ B
+    inverse = np.linalg.inv(H)
+    np.testing.assert_allclose(dense_errors(point(H)), np.sqrt(np.diag(inverse)), rtol=1e-9)
+    np.testing.assert_allclose(dense_errors(point(H), K), np.sqrt(np.diag(inverse @ K @ inverse)), rtol=1e-9)
 
 
-def test_a_singular_hessian_is_refused(rng):
+def test_a_singular_hessian_is_refused_with_the_reason(rng):
     A = rng.standard_normal((3, 5))
-    with pytest.raises(ValueError, match="information matrix is singular"):
-        information_errors(point(A.T @ A))
+    H = A.T @ A
+    with pytest.raises(ValueError, match="singular: 2 directions in the space of weights change no probability"):
+        dense_errors(point(H, 2.0 * H))
+    with pytest.raises(ValueError, match="singular: the labels are separated"):
+        dense_errors(point(H, np.eye(5)))

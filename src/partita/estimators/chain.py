@@ -30,7 +30,7 @@ from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
-from .chain_prediction import ERROR_LIMIT, ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
+from .chain_prediction import ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
 from .chain_streaming import ChainStreamingMixin
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .data import unchanged_on_failure
@@ -441,8 +441,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
         self.beta_, self.likelihood_ = beta, composite or FULL
-        if composite is None and objective.size <= ERROR_LIMIT and self.l1 == 0.0 and not constraints:
-            self._objective = objective
+        if self.l1 == 0.0 and not constraints:
+            self._objective = point.objective.idle()
         return self
 
     def _check_parameters(self) -> None:

@@ -10,20 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import ModelFileError
 from ..core.parallel import Workers
+from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.strings import unpack_strings
 from ..core.validation import check_choice, check_count
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from ..features.state_weights import StateWeights
-from ..objectives.information import information_errors
+from ..objectives.chain_information import chain_errors
+from ..report import CountPrinter
 from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
 from .forbidden import forbid, mask_scores
 from .sequences import Labels, SequenceData, labels_of, read_sequences, split
-
-#: Parameters above which standard errors are refused.
-ERROR_LIMIT = 2000
 
 
 def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
@@ -252,34 +251,56 @@ class ChainPredictionMixin:
             pushes=tuple(Push(*entry) for entry in pushes),
         )
 
-    def standard_errors(self: Any, method: str = "information") -> dict[str, dict[Any, float]]:
-        """Standard errors of the weights, from the inverse of the observed information (penalty included).
+    def standard_errors(
+        self: Any, method: str = "information", draws: int = 100, random_state: Any = None
+    ) -> dict[str, dict[Any, float]]:
+        """Standard errors of the weights, from the training data (which are kept by reference, not copied).
 
-        For models of up to 2000 weights, which keep their training data for it.
+        Models of up to 2000 weights have exact ones. Those of larger models, with l2 > 0, come from random draws, on labels
+        that are not too unlikely: their relative error is about ``1 / sqrt(2 draws)``, and a few percent.
+
+        Parameters
+        ----------
+        method : {"information", "sandwich"}
+            Inverse of the observed information (penalty included), or the sandwich that stays right when the model is
+            wrong.
+        draws : int
+            An interrupt keeps those done so far.
+        random_state : None, int or generator
+            Of the draws; None means that of the model.
 
         Returns
         -------
         dict
             "state", "transition", "start" and "end", each a dict with the keys of `state_features_` and so on.
         """
+        errors = self._standard_errors(method, draws, random_state)
+        return dict(zip(("state", "transition", "start", "end"), self._layout.dicts(errors), strict=True))
+
+    def _standard_errors(self: Any, method: str, draws: int, random_state: Any) -> FloatArray:
+        """Of `parameters_`, in their order."""
         check_is_fitted(self, "parameters_")
-        check_choice("method", method, ("information",))
+        check_choice("method", method, ("information", "sandwich"))
+        check_count("draws", draws, minimum=1)
         if self.precision_ is None:
             raise ValueError(
                 "standard errors are not defined with l1 > 0: the estimates are biased towards zero, and exact zeros have "
                 "no normal distribution; refit with l1=0, or resample"
             )
-        size = len(self.parameters_)
-        if size > ERROR_LIMIT:
-            raise ValueError(f"standard errors need a {size} x {size} matrix; the limit is {ERROR_LIMIT} weights")
+        if self.constraints:
+            raise ValueError(
+                "standard errors are not available with constraints: estimates on the edge of what is allowed are not "
+                "asymptotically normal; drop the constraints, or bootstrap"
+            )
         if not hasattr(self, "_objective"):
             raise ValueError(
                 "standard errors need the training data, which copies, files and partial_fit do not keep: fit again"
             )
         if self._objective.partial is not None:
             raise ValueError("standard errors are not available for partial labels: the information that is missing counts")
-        errors = information_errors(self._objective.at(self.parameters_))
-        return dict(zip(("state", "transition", "start", "end"), self._layout.dicts(errors), strict=True))
+        random = generator(self.random_state if random_state is None else random_state)
+        progress = CountPrinter("standard errors", draws) if self.verbose else None
+        return chain_errors(self._objective.at(self.parameters_), method, draws, random, progress)
 
     @property
     def attributes_(self: Any) -> list[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..kernels import attributes as kernels
+from ..kernels.blocks import WIDTH
 from ..kernels.sparse import rows_times_matrix, transpose
 
 #: An attribute that has weights for at least so many labels gets a whole row of a table,
@@ -90,7 +91,7 @@ class ChainFeatures:
         rows = np.repeat(np.arange(self.n_positions), np.diff(X.indptr))
         here = common[X.indices]
         self._common = _csr(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
-        self._by_attribute = _transposed(self._common, len(slots)) if len(slots) * n > LARGE_TABLE else None
+        self._by_attribute = transposed(self._common, len(slots)) if len(slots) * n > LARGE_TABLE else None
         begin = np.zeros(self.n_attributes, np.int64)
         where = np.flatnonzero(np.r_[True, np.diff(self.attribute) != 0]) if self.n_state else np.zeros(0, np.int64)
         begin[self.attribute[where]] = where
@@ -164,6 +165,63 @@ class ChainFeatures:
         common = (values**2 if squared else values, *where, R)
         self.workers.run(kernels.common_sums, [(*common, lo, hi, tables[c]) for c, (lo, hi) in enumerate(self._ranges)])
         return np.asarray(tables.sum(0))
+
+    def pair_rows(
+        self, position: IntArray, label: IntArray, before: Any = -1, after: Any = -1, attributes: bool = True
+    ) -> tuple[Any, Any, Any]:
+        """Values (empty if all are 1), columns and row pointers of the weights that (position, label) pairs use.
+
+        Transitions from the label `before` and to the label `after` are among them, where these are not -1.
+        """
+        numbers = np.full(self._table_shape, -1, np.int32)
+        numbers.ravel()[self._places] = np.arange(self.n_common)
+        moves = self.transition_numbers()
+        before, after = np.broadcast_to(before, label.shape), np.broadcast_to(after, label.shape)
+        extra = np.full((len(label), 4), -1, np.int32)
+        extra[:, 0] = np.where(before >= 0, moves[before, label], -1)
+        extra[:, 1] = np.where(after >= 0, moves[label, after], -1)
+        begin = self.n_state + len(self.transitions)
+        if self.starts:
+            extra[:, 2] = np.where(np.isin(position, self.offsets[:-1]), begin + label, -1)
+        if self.ends:
+            begin += self.n_labels * self.starts
+            extra[:, 3] = np.where(np.isin(position, self.offsets[1:] - 1), begin + label, -1)
+        indptr, none = np.zeros(len(label) + 1, np.uint64), np.zeros(0)
+        nothing = (none, np.zeros(0, np.uint32), np.zeros(self.n_positions + 1, np.uint64))
+        common, rare = (self._common, self._rare) if attributes else (nothing, nothing)
+        weights = (common, rare, self._rare_label, numbers, self.n_common, extra, position, label)
+        ranges = Workers.ranges(len(label), 50.0 * len(label))
+        self.workers.run(kernels.pair_entries, [(*weights, False, lo, hi, indptr, nothing[1], none) for lo, hi in ranges])
+        np.cumsum(indptr, out=indptr)
+        indices = np.empty(int(indptr[-1]), np.uint32)
+        ones = not (len(common[0]) or len(rare[0]))
+        values = none if ones else np.empty(len(indices))
+        self.workers.run(kernels.pair_entries, [(*weights, True, lo, hi, indptr, indices, values) for lo, hi in ranges])
+        return values, indices, indptr
+
+    def transition_numbers(self) -> IntArray:
+        """The number of the weight of each transition, (labels, labels); -1 if it has none."""
+        numbers = np.full((self.n_labels, self.n_labels), -1)
+        numbers[self.transitions[:, 0], self.transitions[:, 1]] = self.n_state + np.arange(len(self.transitions))
+        return numbers
+
+    @property
+    def by_weight(self) -> tuple[Any, Any]:
+        """Common and rare attributes by column: values, positions and pointers."""
+        columns = self._table_shape[0], self.n_state - self.n_common
+        return tuple(transposed(part, k) for part, k in zip((self._common, self._rare), columns, strict=True))  # type: ignore[return-value]
+
+    def signed_adjoint(self, by_weight: tuple[Any, Any], R: FloatArray, chain: IntArray, signs: FloatArray) -> FloatArray:
+        """The part of attributes of `adjoint` for a block of signs of the chains, (n_state, WIDTH)."""
+        common, rare = by_weight
+        out, table = np.empty((self.n_state, WIDTH)), np.empty((*self._table_shape, WIDTH))
+        ranges = Workers.balanced(common[2], 2.0 * R.shape[1] * WIDTH * len(common[1]))
+        self.workers.run(kernels.common_blocks, [(*common, R, chain, signs, lo, hi, table) for lo, hi in ranges])
+        out[: self.n_common] = table.reshape(-1, WIDTH)[self._places]
+        ranges = Workers.balanced(rare[2], 2.0 * WIDTH * len(rare[1]))
+        weights = (*rare, self._rare_label, R, chain, signs)
+        self.workers.run(kernels.rare_blocks, [(*weights, lo, hi, out[self.n_common :]) for lo, hi in ranges])
+        return out
 
     def take(self, order: Any) -> ChainFeatures:
         """The map of some chains, in an order, with the same parameters."""
@@ -262,7 +320,7 @@ def _scores(map_: ChainFeatures, table: FloatArray, theta: FloatArray, lo: int, 
     kernels.rare_scores(*map_._rare, map_._rare_label, theta[map_.n_common : map_.n_state], lo, hi, U)
 
 
-def _transposed(matrix: tuple[Any, Any, Any], n_columns: int) -> tuple[Any, Any, Any]:
+def transposed(matrix: tuple[Any, Any, Any], n_columns: int) -> tuple[Any, Any, Any]:
     """The same entries by column."""
     values, indices, indptr = matrix
     values = values if len(values) else np.ones(len(indices))

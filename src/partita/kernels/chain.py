@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import sum_kernel
+from ._simd import LANES, load, spread, store
+from .blocks import WIDTH
 from .chain_padded import add_times, padded_sums, times
 
 
@@ -125,6 +127,37 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
                     g[v] -= b[t, v] * mean
         _add_outer(past, b, length, C)
         _add_outer(a, future, length, C)
+
+
+@sum_kernel
+def residual_counts(M, alpha, B, offsets, y, w, lo, hi, out):
+    """out[s - lo]: the transitions of chain s less their expected number, weighted."""
+    n = M.shape[0]
+    for s in range(lo, hi):
+        C, rows = out[s - lo], slice(offsets[s], offsets[s + 1])
+        C[:] = 0.0
+        _add_outer(alpha[rows], B[rows], offsets[s + 1] - offsets[s], C)
+        for u in range(n):
+            for v in range(n):
+                C[u, v] *= -M[u, v]
+        for t in range(offsets[s] + 1, offsets[s + 1]):
+            C[y[t - 1], y[t]] += w[s]
+
+
+@sum_kernel
+def signed_counts(M, alpha, B, offsets, y, w, signs, lo, hi, out):
+    """out[u n + v] += signs[s] times what `residual_counts` has for chain s; `signs` is a block."""
+    n = M.shape[0]
+    C = np.empty((1, n, n))
+    for s in range(lo, hi):
+        residual_counts(M, alpha, B, offsets, y, w, s, s + 1, C)
+        a, b, place = load(signs, s * WIDTH), load(signs, s * WIDTH + LANES), 0
+        for u in range(n):
+            for v in range(n):
+                c = spread(C[0, u, v])
+                store(out, place, load(out, place) + c * a)
+                store(out, place + LANES, load(out, place + LANES) + c * b)
+                place += WIDTH
 
 
 @sum_kernel

@@ -17,7 +17,8 @@ from ..structures.chain_windows import WindowSums
 from .chain import ChainPoint
 from .chain_batches import transition_counts
 from .chain_composite import ChainObjects, moments_by_order
-from .composite_likelihood import FULL, CompositeLikelihood
+from .composite_likelihood import CompositeLikelihood
+from .likelihood_objects import FULL
 
 
 class BoltzmannChainLikelihood:

@@ -206,6 +206,11 @@ class ChainLikelihood:
         each = np.repeat(self.weights, self.lengths)
         return each, each
 
+    def idle(self) -> ChainLikelihood:
+        """Self, without the memory that it keeps from one evaluation to the next."""
+        self._parts, self.buffers = None, Buffers(self.buffers.shape)
+        return self
+
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
         return ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))

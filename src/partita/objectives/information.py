@@ -12,20 +12,39 @@ from ..core.results import FloatArray
 SINGULAR = 1e-11
 
 
-def information_errors(point: Any) -> FloatArray:
-    """Square roots of the diagonal of the inverse Hessian (penalty included) at a point that offers Hessian products.
+def dense_errors(point: Any, squares: FloatArray | None = None) -> FloatArray:
+    """Square roots of the diagonal of H^-1, or of H^-1 K H^-1 with K = `squares`, at a point that offers Hessian products.
+
+    H is the Hessian of the objective, penalty included.
 
     Raises
     ------
     ValueError
-        When the Hessian is not positive definite.
+        When H is not positive definite, saying whether the parametrisation or the data are the reason.
     """
+    values, vectors = _eigen(point)
+    missing = int((values <= SINGULAR * values[-1]).sum())
+    if missing:
+        uniform = _eigen(point.objective.at(np.zeros(len(point.parameters))))[0]
+        free = int((uniform <= SINGULAR * uniform[-1]).sum())
+        if missing <= free:
+            raise ValueError(
+                f"the information matrix is singular: {free} directions in the space of weights change no probability, "
+                "whatever the data (the same constant on every label, for example), so that single weights are not "
+                "determined; set l2 > 0"
+            )
+        raise ValueError(
+            "the information matrix is singular: the labels are separated along some direction, where the weights run to "
+            "infinity and have no standard error; set l2 > 0"
+        )
+    inverse = (vectors / values) @ vectors.T
+    variances = np.diag(inverse) if squares is None else np.einsum("ij,jk,ki->i", inverse, squares, inverse, optimize=True)
+    return np.asarray(np.sqrt(variances))
+
+
+def _eigen(point: Any) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, the smallest first, and eigenvectors of the Hessian."""
     product = point.hessian_product()
     H = np.column_stack([product(unit) for unit in np.eye(len(point.parameters))])
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    if values[0] <= SINGULAR * values[-1]:
-        raise ValueError(
-            "the information matrix is singular: some weights are not determined by the data (the same constant on every "
-            "label changes nothing); set l2 > 0"
-        )
-    return np.asarray(np.sqrt((vectors**2) @ (1.0 / values)))
+    return values, vectors

@@ -3,7 +3,7 @@
 from .chunks import ChunkScores, chunk_scores
 from .labels import Confusion, LabelScores, confusion, label_scores, sequence_accuracy, token_accuracy
 from .plots import plot_confusion, plot_convergence
-from .progress import ProgressPrinter
+from .progress import CountPrinter, ProgressPrinter
 from .tables import CoefficientTable, format_table
 from .terminal import label_types, render_legend, render_tagged, wants_color
 
@@ -11,6 +11,7 @@ __all__ = [
     "ChunkScores",
     "CoefficientTable",
     "Confusion",
+    "CountPrinter",
     "LabelScores",
     "ProgressPrinter",
     "chunk_scores",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 from ..core.protocols import Progress
 
@@ -22,3 +23,17 @@ class ProgressPrinter:
                 f"gradient {progress.gradient_norm:.2e}, {progress.seconds:.2f} s\n"
             )
         return False
+
+
+class CountPrinter:
+    """Writes how many of a number of things are done to standard error, from one second on, at most one line a second."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.total = name, total
+        self._start = self._last = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self._last >= 1.0:
+            self._last = now
+            sys.stderr.write(f"{self.name}: {done} of {self.total} draws, {now - self._start:.1f} s\n")

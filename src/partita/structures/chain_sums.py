@@ -57,10 +57,10 @@ class ChainSums:
         scores = (U, self.M, self.MT, shift, offsets, weights)
         rows = (self.alpha, self.B, self.P)
         tasks = [(*scores, lo, hi, *rows, counts[i], self.log_z) for i, (lo, hi) in enumerate(self.ranges)]
-        hard = sum(workers.run(kernels.sums, tasks))
+        self.n_hard = sum(workers.run(kernels.sums, tasks))
         self._counts = counts.sum(0)[:, :n]  # without the factor M
         self.C = self._counts * self.M[:, :n]
-        if hard:
+        if self.n_hard:
             self._with_logarithms(U, A)
 
     def _with_logarithms(self, U: FloatArray, A: FloatArray) -> None:
