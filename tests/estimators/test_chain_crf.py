@@ -625,7 +625,7 @@ def test_explanation_sums_to_the_difference_in_score():
 def test_standard_errors_invert_the_hessian():
     X, y = toy(count=40, seed=8)
     model = ChainCRF(l2=0.5, start_end=True, tol=1e-10).fit(X, y)
-    errors = model.standard_errors()
+    errors = model.standard_errors("information")
     objective, theta = model._objective, model.parameters_
     h, eye = 1e-5, np.eye(len(theta))
     H = np.array([(objective.at(theta + h * e).gradient - objective.at(theta - h * e).gradient) / (2 * h) for e in eye])

@@ -252,7 +252,7 @@ class ChainPredictionMixin:
         )
 
     def standard_errors(
-        self: Any, method: str = "information", draws: int = 100, random_state: Any = None
+        self: Any, method: str = "sandwich", draws: int = 100, random_state: Any = None
     ) -> dict[str, dict[Any, float]]:
         """Standard errors of the weights, from the training data (which are kept by reference, not copied).
 
@@ -261,9 +261,9 @@ class ChainPredictionMixin:
 
         Parameters
         ----------
-        method : {"information", "sandwich"}
-            Inverse of the observed information (penalty included), or the sandwich that stays right when the model is
-            wrong.
+        method : {"sandwich", "information"}
+            The sandwich, which stays right when the model is wrong, and for composite likelihoods; or the inverse of the
+            observed information (penalty included).
         draws : int
             An interrupt keeps those done so far.
         random_state : None, int or generator

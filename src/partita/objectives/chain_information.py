@@ -23,9 +23,11 @@ from ..features.chain import transposed
 from ..kernels import blocks
 from ..kernels.blocks import WIDTH
 from ..kernels.chain import residual_counts, signed_counts
+from ..kernels.linalg import conjugate_gradient
 from ..structures.chain_pruned import PrunedChains
 from .chain import ChainPoint
 from .chain_batches import observed
+from .chain_composite import CompositePoint
 from .information import dense_errors
 
 #: Probability from which a label counts where attributes are concerned,
@@ -40,6 +42,12 @@ EXACT = 2000
 MOST_TRANSITIONS = 1000
 #: Pairs of positions and labels whose features are written out at a time.
 PAIRS = 200_000
+#: Relative accuracy of a solve where the whole Hessian is used.
+RTOL = 1e-4
+UNDETERMINED = (
+    "without it some weights are not determined (the same constant on every label changes nothing), or run to infinity "
+    "(attributes that occur with one label only)"
+)
 
 
 class PrunedHessian:
@@ -284,16 +292,35 @@ def chain_errors(
     ValueError
         When they are not identified, or a chain cannot be summed without logarithms.
     """
+    if isinstance(point, CompositePoint):
+        return _composite_errors(point, method, draws, random, progress)
     if point.sums.n_hard:
         raise ValueError("standard errors are not available: the scores of a sequence are too large for products with them")
     if point.objective.size <= EXACT:
         return dense_errors(point, ChainScores(point).squares() if method == "sandwich" else None)
     if not point.objective.penalty.min() > 0.0:
-        raise ValueError(
-            f"standard errors of more than {EXACT} weights need l2 > 0: without it some weights are not determined (the "
-            "same constant on every label changes nothing), or run to infinity (attributes that occur with one label only)"
-        )
+        raise ValueError(f"standard errors of more than {EXACT} weights need l2 > 0: " + UNDETERMINED)
     return sampled_errors(point, method, draws, random, progress)
+
+
+def _composite_errors(
+    point: CompositePoint, method: str, draws: int, random: np.random.Generator, progress: Callable[[int], None] | None
+) -> FloatArray:
+    """Of a composite likelihood: a solve for each draw, or for each chain if there are not more of them."""
+    o, n = point.objective, point.objective.n_examples
+    if method == "information":
+        raise ValueError(
+            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
+        )
+    if not o.penalty.min() > 0.0:
+        raise ValueError("standard errors of composite likelihoods of chains need l2 > 0: " + UNDETERMINED)
+    signs = np.eye(n) if n <= draws else random.choice([-1.0, 1.0], (draws, n))
+    product, scaling, total = point.hessian_product(), 1.0 / point.diagonal, np.zeros(o.size)
+    for done, sign in enumerate(signs):
+        total += conjugate_gradient(product, point.score(sign), lambda r: scaling * r, RTOL, 1000)[0] ** 2
+        if progress is not None:
+            progress(done + 1)
+    return np.asarray(np.sqrt(total if n <= draws else total / draws))
 
 
 def sampled_errors(
