@@ -2,7 +2,8 @@
 
 Pseudo-likelihood (PL1) always counts, with weight 1 - beta; the likelihood (FL) or that of pairs (PL2) counts with
 weight beta for objects drawn once with probability lambda. Reported are negative log-likelihoods of sentences (documents
-for sentiment), in nats, under the full model. The penalty is that of a sum over sentences, ``l2 = 1 / sigma^2``.
+for sentiment), in nats, under the full model. The penalty is that of a sum over sentences, ``l2 = 1 / sigma^2``. A mixture
+has another total weight than the likelihood, and so another penalty in proportion: the last table takes that into account.
 """
 
 import argparse
@@ -197,6 +198,39 @@ def means(rows):
     return {key: np.array(values) for key, values in cells.items()}
 
 
+def whole(job):
+    """The test loss of the full likelihood with the penalty that it would have at the total weight of a mixture."""
+    problem, seed, (policy, sigma, beta, share) = job
+    other = POLICIES[policy]
+    rates, weights = {1: 1.0, other: share}, {1: 1.0 - beta, other: beta}
+    mixture = problem.objective(CompositeLikelihood(rates, weights=weights, refresh=False, random_state=seed), 1.0)
+    full = CompositeLikelihood({"full": 1.0})
+    weight = mixture.scale / problem.objective(full, 1.0).scale
+    objective = problem.objective(full, 1.0 / (sigma * weight))
+    theta = minimize(objective, max_iter=1000, tol=1e-7).parameters
+    return (policy, sigma, beta, share), weight, problem.losses(objective, theta)[1]
+
+
+def compare(study, rows, examples, pool):
+    """A table: for every sigma^2 the best cell against the full likelihood with the same penalty, and in proportion."""
+    cells = {key: values[:, 1].mean() for key, values in means(rows).items()}
+    sigmas = sorted({key[1] for key in cells})
+    best = [min((k for k in cells if k[:2] == (p, s)), key=cells.get) for p in POLICIES for s in sigmas]
+    jobs = [(problem, seed, key) for key in best for seed, problem in enumerate(examples)]
+    found = {}
+    for key, weight, loss in pool.map(whole, jobs):
+        found.setdefault(key, []).append((weight, loss))
+    lines = []
+    for key in best:
+        weight, loss = np.mean(found[key], axis=0)
+        policy, sigma, beta, share = key
+        full = cells["PL1/FL", sigma, 1.0, 1.0]
+        lines.append([policy, f"{sigma:g}", beta, share, *(digits(v, 5) for v in (cells[key], full, weight, loss))])
+    header = [study, "sigma^2", "beta", "lambda", "test", "FL", "weight", "FL with sigma^2 times weight"]
+    print(markdown(header, lines), flush=True)
+    return lines
+
+
 def report(study, rows):
     """A table: by policy, the best full likelihood, pseudo-likelihood and mixture, and whether weaker penalties win."""
     cells, out, lines = means(rows), [], []
@@ -267,6 +301,7 @@ def main():
     parser.add_argument("--lambdas", default="0.1,0.25,0.5,0.75,1", help="probabilities of the higher order; the last is 1")
     parser.add_argument("--sigmas", help="values of sigma^2, with commas between them")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--stored", action="store_true", help="report on the fits of the last run, with the same --sets")
     options = parser.parse_args()
     lambdas = tuple(float(value) for value in options.lambdas.split(","))
     print_load("start")
@@ -275,16 +310,17 @@ def main():
     for study in options.only.split(",") if options.only else SIGMAS:
         sigmas = SIGMAS[study] if options.sigmas is None else [float(value) for value in options.sigmas.split(",")]
         began = time.perf_counter()
-        jobs = [
-            (problem, seed, sigma, lambdas)
-            for seed, problem in enumerate(problems(study, options.sets, options.size))
-            for sigma in sigmas
-        ]
+        examples = list(problems(study, options.sets, options.size))
+        jobs = [(problem, seed, sigma, lambdas) for seed, problem in enumerate(examples) for sigma in sigmas]
         with ProcessPoolExecutor(options.processes) as pool:
-            rows = [row for found in pool.map(run, jobs) for row in found]
-        unfinished = sum(not row[-1] for row in rows)
-        print(f"{study}: {len(rows)} fits, {time.perf_counter() - began:.0f} s, {unfinished} not converged", flush=True)
-        results["studies"][study] = {**report(study, rows), "rows": rows, "sets": options.sets, "size": options.size}
+            if options.stored:
+                rows = [tuple(row) for row in results["studies"][study]["rows"]]
+            else:
+                rows = [row for found in pool.map(run, jobs) for row in found]
+            unfinished = sum(not row[-1] for row in rows)
+            print(f"{study}: {len(rows)} fits, {time.perf_counter() - began:.0f} s, {unfinished} not converged", flush=True)
+            found = {**report(study, rows), "proportion": compare(study, rows, examples, pool)}
+        results["studies"][study] = {**found, "rows": rows, "sets": options.sets, "size": options.size}
     write_results("composite_chunking", {**results, "machine": machine()})
     draw({name: [tuple(row) for row in study["rows"]] for name, study in results["studies"].items()})
     print_load("end")
