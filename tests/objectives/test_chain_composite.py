@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from partita import minimize
+from partita.core.errors import CapabilityError
 from partita.core.parallel import Workers
 from partita.features.chain import ChainFeatures
 from partita.objectives import L1
@@ -189,6 +190,12 @@ def test_minimum_has_no_gap_and_l1_is_certified():
         assert point.value - solution.value <= point.gap
         point = L1(objective, 2.0).at(sparse.parameters + scale * rng.standard_normal(objective.size))
         assert point.value - sparse.value <= point.gap
+
+
+@pytest.mark.parametrize("solver", ["majorize", "sgd", "stochastic", "stochastic_start"])
+def test_what_windows_do_not_offer_is_refused(solver):
+    with pytest.raises(CapabilityError):
+        minimize(problem(CompositeLikelihood()), solver=solver)
 
 
 def test_threads_give_the_same_bits():
