@@ -6,6 +6,7 @@ the weights of attributes with many labels, of other attributes, and of transiti
 """
 
 import argparse
+import itertools
 import time
 
 import numpy as np
@@ -54,7 +55,7 @@ def exact_solutions(point, H, right):
 def ratios(features, found, expected):
     """Roots of ratios of summed squares, by the kind of weight."""
     edges = (0, features.n_common, features.n_state, features.size)
-    parts = [slice(*edge) for edge in zip(edges, edges[1:], strict=False)]
+    parts = [slice(*edge) for edge in itertools.pairwise(edges)]
     return [float(np.sqrt(np.sum(found[part] ** 2) / np.sum(expected[part] ** 2))) for part in parts]
 
 

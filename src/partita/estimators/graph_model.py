@@ -13,10 +13,11 @@ from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..features.tied_tables import TiedTables
 from ..objectives.composite import GraphComposite
+from ..objectives.composite_asymptotics import relative_size
 from ..objectives.composite_cost import graph_operations
 from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance, graph_errors
+from ..objectives.graph_information import graph_covariance, graph_errors, graph_influence
 from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
@@ -175,3 +176,28 @@ class GraphModel(SavedModel, BaseEstimator):
         """The covariance of `parameters_`, estimated from the training data, times the number of examples."""
         point = self._fitted_point()
         return graph_covariance(point, method) * float(point.objective.weights.sum())
+
+    def efficiency(self, reference: Any = FULL, measure: str = "rdet") -> float:
+        """How many times the variance that another likelihood would have, both estimated from the training data.
+
+        Parameters
+        ----------
+        reference : "full" or CompositeLikelihood
+        measure : {"rdet", "det", "trace"}
+            Of the covariance matrices: determinant, its root by the number of weights, or trace. Directions that nothing
+            determines are left out.
+        """
+        point, o = self._fitted_point(), self._fitted_point().objective
+        composite = as_composite(reference, (FULL,))
+        given: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "base": o.base}
+        if composite is None:
+            other: Any = GraphLikelihood(o.features, o.states, engine="exact", **given)
+        else:
+            other = GraphComposite(o.features, o.states, composite, **given)
+        compared = graph_covariance(other.at(point.parameters), "information" if composite is None else "sandwich")
+        return relative_size(graph_covariance(point), compared, measure)
+
+    def influence(self) -> FloatArray:
+        """How much `parameters_` would change if an example of the training data were there once more, to first order:
+        (examples, weights)."""
+        return graph_influence(self._fitted_point())

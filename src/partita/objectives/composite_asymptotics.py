@@ -136,11 +136,18 @@ class Enumeration:
 
 def efficiency(covariance: FloatArray, information: FloatArray, measure: str = "det") -> float:
     """How many times the variance of the maximum likelihood estimate: determinants, their r-th root, or traces."""
+    return relative_size(covariance, _inverse(information, "the model"), measure)
+
+
+def relative_size(covariance: FloatArray, reference: FloatArray, measure: str = "det") -> float:
+    """The size of a covariance relative to another, in the directions where that is not zero."""
     check_choice("measure", measure, MEASURES)
     if measure == "trace":
-        return float(np.trace(covariance) / np.trace(_inverse(information, "the model")))
-    ratio = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(information)[1]
-    return float(np.exp(ratio / len(covariance) if measure == "rdet" else ratio))
+        return float(np.trace(covariance) / np.trace(reference))
+    values, Q = np.linalg.eigh(reference)
+    keep = values > SINGULAR * values[-1]
+    ratio = np.linalg.slogdet(Q[:, keep].T @ covariance @ Q[:, keep])[1] - np.log(values[keep]).sum()
+    return float(np.exp(ratio / keep.sum() if measure == "rdet" else ratio))
 
 
 class Limits:

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_flag, check_real
-from .composite_asymptotics import Limits, efficiency
+from .composite_asymptotics import Limits, efficiency, relative_size
 from .likelihood_objects import FULL, PAIRS
 from .policies import Independent, Multinomial, Policy, Product
 
@@ -203,7 +203,7 @@ class CompositeLikelihood:
         limits = self._limits(net, theta, samples, random_state)
         if isinstance(reference, CompositeLikelihood):
             reference.check()
-            return efficiency(limits.covariance(self), np.asarray(np.linalg.inv(limits.covariance(reference))), measure)
+            return relative_size(limits.covariance(self), limits.covariance(reference), measure)
         check_choice("reference", reference, (FULL,))
         return efficiency(limits.covariance(self), limits.information, measure)
 

@@ -87,7 +87,7 @@ class GraphLikelihood:
         states = check_states(graph, y, "y")
         if len(states) != 1 and graph.n_examples != 1:
             raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(states)} rows")
-        self.n_examples = max(len(states), graph.n_examples)
+        self.states, self.n_examples = states, max(len(states), graph.n_examples)
         self.weights = check_weights("weights", weights, self.n_examples)
         self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
         if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:

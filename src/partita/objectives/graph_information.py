@@ -40,6 +40,23 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
         When inference is not exact, or the estimates are not identified.
     """
     _check_engine(point, method)
+    inverse = _inverse(point)
+    if method == "information":
+        return inverse
+    K = np.zeros_like(inverse)
+    for S in score_chunks(point):
+        K += S.T @ S
+    return np.asarray(inverse @ K @ inverse)
+
+
+def graph_influence(point: GraphPoint | CompositePoint) -> FloatArray:
+    """What the estimates change by, to first order, for each example that is added once more: H^-1 times its score."""
+    _check_engine(point, "sandwich")
+    return np.asarray(np.concatenate(list(score_chunks(point))) @ _inverse(point) / point.objective.weights[:, None])
+
+
+def _inverse(point: GraphPoint | CompositePoint) -> FloatArray:
+    """The inverse of the Hessian, zero along directions that change no probability."""
     o = point.objective
     if o.size > SIZE_LIMIT:
         raise ValueError(f"a covariance needs a {o.size} x {o.size} matrix; the limit is {SIZE_LIMIT}")
@@ -56,13 +73,7 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
                 "the information is singular: the data leave some weights undetermined or drive them to infinity (a "
                 "configuration that never occurs, or states that are never known); set l2 > 0"
             )
-    inverse = Q @ np.linalg.solve(Q.T @ H @ Q, Q.T)
-    if method == "information":
-        return np.asarray(inverse)
-    K = np.zeros_like(H)
-    for S in score_chunks(point):
-        K += S.T @ S
-    return np.asarray(inverse @ K @ inverse)
+    return np.asarray(Q @ np.linalg.solve(Q.T @ H @ Q, Q.T))
 
 
 def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
