@@ -17,7 +17,7 @@ from ..objectives.composite_asymptotics import relative_size
 from ..objectives.composite_cost import graph_operations
 from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
-from ..objectives.graph_information import graph_covariance, graph_errors, graph_influence
+from ..objectives.graph_information import determined, graph_covariance, graph_errors, graph_influence
 from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
@@ -194,8 +194,10 @@ class GraphModel(SavedModel, BaseEstimator):
             other: Any = GraphLikelihood(o.features, o.states, engine="exact", **given)
         else:
             other = GraphComposite(o.features, o.states, composite, **given)
-        compared = graph_covariance(other.at(point.parameters), "information" if composite is None else "sandwich")
-        return relative_size(graph_covariance(point), compared, measure)
+        there = other.at(point.parameters)
+        compared = graph_covariance(there, "information" if composite is None else "sandwich")
+        Q = determined(there)
+        return relative_size(Q.T @ graph_covariance(point) @ Q, Q.T @ compared @ Q, measure)
 
     def influence(self) -> FloatArray:
         """How much `parameters_` would change if an example of the training data were there once more, to first order:

@@ -140,14 +140,12 @@ def efficiency(covariance: FloatArray, information: FloatArray, measure: str = "
 
 
 def relative_size(covariance: FloatArray, reference: FloatArray, measure: str = "det") -> float:
-    """The size of a covariance relative to another, in the directions where that is not zero."""
+    """The size of a covariance relative to another."""
     check_choice("measure", measure, MEASURES)
     if measure == "trace":
         return float(np.trace(covariance) / np.trace(reference))
-    values, Q = np.linalg.eigh(reference)
-    keep = values > SINGULAR * values[-1]
-    ratio = np.linalg.slogdet(Q[:, keep].T @ covariance @ Q[:, keep])[1] - np.log(values[keep]).sum()
-    return float(np.exp(ratio / keep.sum() if measure == "rdet" else ratio))
+    ratio = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(reference)[1]
+    return float(np.exp(ratio / len(covariance) if measure == "rdet" else ratio))
 
 
 class Limits:

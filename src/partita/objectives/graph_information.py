@@ -49,6 +49,12 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
     return np.asarray(inverse @ K @ inverse)
 
 
+def determined(point: GraphPoint | CompositePoint) -> FloatArray:
+    """Directions, as columns, about which the data say anything: without those that only the penalty decides."""
+    values, Q = np.linalg.eigh(_matrix(point) - np.diag(point.objective.penalty))
+    return np.asarray(Q[:, values > SINGULAR * values[-1]])
+
+
 def graph_influence(point: GraphPoint | CompositePoint) -> FloatArray:
     """What the estimates change by, to first order, for each example that is added once more: H^-1 times its score."""
     _check_engine(point, "sandwich")
