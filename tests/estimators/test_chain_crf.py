@@ -651,6 +651,29 @@ def test_standard_errors_of_large_models_come_from_draws(capsys):
         model.standard_errors(draws=0)
 
 
+@pytest.mark.parametrize("method", ["information", "sandwich"])
+def test_summary_has_a_row_for_every_weight(method):
+    model = ChainCRF(l2=0.5, start_end=True).fit(*toy(count=40, seed=8))
+    table, errors = model.summary(method=method), model.standard_errors(method)
+    assert len(table.names) == len(model.parameters_)
+    (u, v), weight = next(iter(model.transition_features_.items()))
+    row = table.names.index(f"{u} -> {v}")
+    assert table.estimate[row] == weight
+    assert table.standard_error[row] == errors["transition"][u, v]
+    np.testing.assert_allclose(table.upper - table.estimate, 1.959964 * table.standard_error, rtol=1e-6)
+    best = model.summary(method=method, top=3)
+    np.testing.assert_array_equal(np.abs(best.z), np.sort(np.abs(table.z))[::-1][:3])
+    with pytest.raises(ValueError, match="level must be in"):
+        model.summary(level=95)
+
+
+def test_standard_errors_under_constraints_are_refused():
+    X, y = toy()
+    model = ChainCRF(constraints=[WeightBounds(lower=0.0)]).fit(X, y)
+    with pytest.raises(ValueError, match="not available with constraints"):
+        model.standard_errors()
+
+
 def test_from_crfsuite_maps_the_options():
     model = ChainCRF.from_crfsuite(
         algorithm="lbfgs", c1=0.1, c2=0.25, max_iterations=100, all_possible_transitions=True, epsilon=1e-4, min_freq=2

@@ -132,6 +132,10 @@ def test_typed_nodes_and_large_factors_against_enumeration(missing):
     errors = model.standard_errors("sandwich")
     assert errors.keys() == model.weights_.keys()
     assert errors[("near", "a", "a")].shape == (3, 3, 3)
+    table = model.summary(method="sandwich")
+    row = table.names.index("near a a[2, 0, 1]")
+    assert table.estimate[row] == model.weights_["near", "a", "a"][2, 0, 1]
+    assert table.standard_error[row] == errors["near", "a", "a"][2, 0, 1]
 
 
 def test_forbidden_pairs_never_occur(rng):

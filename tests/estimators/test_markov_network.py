@@ -124,6 +124,8 @@ def test_standard_errors_are_refused_where_they_mean_nothing(rng, tmp_path):
         model.standard_errors()
     model.set_params(l2=1.0).fit(X)
     assert np.isfinite(model.standard_errors()).all()
+    np.testing.assert_array_equal(model.summary().standard_error, model.standard_errors())
+    assert len(model.summary(top=2).names) == 2
     model.save(tmp_path / "m.partita")
     with pytest.raises(ValueError, match="fit again"):
         load(tmp_path / "m.partita").standard_errors()

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from partita.core import Progress, Trace
-from partita.report import ProgressPrinter, confusion, format_table, plot_confusion, plot_convergence
+from partita.report import (
+    CoefficientTable,
+    CountPrinter,
+    ProgressPrinter,
+    confusion,
+    format_table,
+    plot_confusion,
+    plot_convergence,
+)
 
 
 def test_tables_line_up():
@@ -44,3 +52,22 @@ def test_missing_matplotlib_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
     with pytest.raises(ImportError, match=r"pip install 'partita\[plot\]'"):
         plot_convergence({}, tmp_path / "plot.png")
+
+
+def test_long_tables_say_what_they_leave_out():
+    estimate = np.arange(300.0)
+    table = CoefficientTable.of([f"w{i}" for i in range(300)], estimate, np.ones(300), 0.9, "Many")
+    assert "(100 more rows; `top` chooses those with the largest |z|)" in str(table)
+    assert table.top(2).names == ("w299", "w298")
+    assert "more rows" not in str(table.top(2))
+
+
+def test_counts_are_shown_once_a_second(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("partita.report.progress.time.monotonic", lambda: now[0])
+    show = CountPrinter("standard errors", 100)
+    for done, seconds in ((8, 0.5), (16, 1.2), (24, 1.9), (32, 2.3)):
+        now[0] = seconds
+        show(done)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["standard errors: 16 of 100 draws, 1.2 s", "standard errors: 32 of 100 draws, 2.3 s"]

@@ -68,3 +68,9 @@ def check_weights(name: str, values: Any, count: int) -> np.ndarray:
     if not weights.sum() > 0.0:
         raise ValueError(f"{name} must have a positive sum; every weight is zero")
     return weights
+
+
+def check_level(level: Any) -> None:
+    """A level of confidence is between 0 and 1."""
+    if not 0.0 < check_real("level", level) < 1.0:
+        raise ValueError(f"level must be in (0, 1), got {level!r}")

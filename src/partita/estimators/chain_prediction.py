@@ -13,12 +13,12 @@ from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.strings import unpack_strings
-from ..core.validation import check_choice, check_count
+from ..core.validation import check_choice, check_count, check_level
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from ..features.state_weights import StateWeights
-from ..objectives.chain_information import chain_errors
-from ..report import CountPrinter
+from ..objectives.chain_information import EXACT, chain_errors
+from ..report import CoefficientTable, CountPrinter
 from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
 from .forbidden import forbid, mask_scores
@@ -276,6 +276,29 @@ class ChainPredictionMixin:
         """
         errors = self._standard_errors(method, draws, random_state)
         return dict(zip(("state", "transition", "start", "end"), self._layout.dicts(errors), strict=True))
+
+    def summary(
+        self: Any,
+        level: float = 0.95,
+        method: str = "sandwich",
+        draws: int = 100,
+        random_state: Any = None,
+        top: int | None = None,
+    ) -> CoefficientTable:
+        """Estimate, standard error, z, p and confidence interval of every weight, as a table to print.
+
+        Parameters are as in `standard_errors`; `top` keeps only so many rows, those with the largest absolute z.
+        """
+        check_level(level)
+        errors = self._standard_errors(method, draws, random_state)
+        state, transition, start, end = self._named_weights
+        names = [f"{attribute}: {label}" for attribute, label in state]
+        names += [f"{first} -> {second}" for first, second in transition]
+        names += [*(f"first: {label}" for label in start), *(f"last: {label}" for label in end)]
+        how = method if len(errors) <= EXACT else f"{method} ({draws} draws)"
+        title = f"Chain CRF, l2 = {self.l2:g}, {how} standard errors, {self.status_.name.lower()}"
+        table = CoefficientTable.of(names, self.parameters_, errors, level, title)
+        return table if top is None else table.top(top)
 
     def _standard_errors(self: Any, method: str, draws: int, random_state: Any) -> FloatArray:
         """Of `parameters_`, in their order."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray, Solution, Status
-from ..core.validation import check_choice, check_count, check_flag, check_real
+from ..core.validation import check_choice, check_count, check_flag, check_level, check_real
 from ..features.tied_tables import TiedTables
 from ..objectives.composite import GraphComposite
 from ..objectives.composite_asymptotics import relative_size
@@ -20,7 +20,7 @@ from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import determined, graph_covariance, graph_errors, graph_influence
 from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
-from ..report import ProgressPrinter
+from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
@@ -203,3 +203,23 @@ class GraphModel(SavedModel, BaseEstimator):
         """How much `parameters_` would change if an example of the training data were there once more, to first order:
         (examples, weights)."""
         return graph_influence(self._fitted_point())
+
+    def summary(self, level: float = 0.95, method: str = "sandwich", top: int | None = None) -> CoefficientTable:
+        """Estimate, standard error, z, p and confidence interval of every entry of `standard_errors`, as a table to print.
+
+        `top` keeps only so many rows, those with the largest absolute z.
+        """
+        check_level(level)
+        errors: Any = self.standard_errors(method)  # type: ignore[attr-defined]
+        estimates: Any = self.weights_ if isinstance(errors, dict) else {"": self.parameters_}  # type: ignore[attr-defined]
+        errors = errors if isinstance(errors, dict) else {"": errors}
+        names = [f"{_kind(kind)}{list(place)}" for kind, part in errors.items() for place in np.ndindex(part.shape)]
+        estimate, error = (np.concatenate([np.ravel(parts[kind]) for kind in errors]) for parts in (estimates, errors))
+        title = f"{type(self).__name__}, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}"
+        table = CoefficientTable.of(names, estimate, error, level, title)
+        return table if top is None else table.top(top)
+
+
+def _kind(kind: Any) -> str:
+    """A kind of factor in words."""
+    return " ".join(str(part) for part in kind)

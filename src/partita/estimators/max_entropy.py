@@ -77,6 +77,8 @@ class MaxEnt(SavedModel, BaseEstimator):
     linear program and excluded: their log-probability is -inf, and the multipliers are those of the problem on the others.
     Impossible moments are a ValueError that names a smallest group that cannot hold.
 
+    There are no standard errors: moments are given, not estimated from a sample of known size.
+
     Examples
     --------
     A die whose mean is 4.5:

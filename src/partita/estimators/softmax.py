@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.errors import ConvergenceWarning
 from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_weights
 from ..features import linear_map, row_space
 from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
 from ..objectives.constraints import check_constraints
@@ -418,8 +417,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
 
         Parameters are as in `standard_errors`; with a `reference`, rows are differences to that class.
         """
-        if not 0.0 < check_real("level", level) < 1.0:
-            raise ValueError(f"level must be in (0, 1), got {level!r}")
+        check_level(level)
         errors = self.standard_errors(method, reference)
         intercept = errors.shape[1] > self.coef_.shape[1]
         estimates = np.column_stack([self.coef_, self.intercept_]) if intercept else self.coef_
@@ -431,17 +429,6 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             labels.pop(r)
         columns = [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])]
         columns += ["intercept"] if intercept else []
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = estimates / errors
-        half = ndtri(0.5 + 0.5 * level) * errors
-        return CoefficientTable(
-            names=tuple(f"{label}: {column}" for label in labels for column in columns),
-            estimate=estimates.ravel(),
-            standard_error=errors.ravel(),
-            z=z.ravel(),
-            p=2.0 * ndtr(-np.abs(z)).ravel(),
-            lower=(estimates - half).ravel(),
-            upper=(estimates + half).ravel(),
-            level=level,
-            title=f"Softmax regression, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}",
-        )
+        names = [f"{label}: {column}" for label in labels for column in columns]
+        title = f"Softmax regression, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}"
+        return CoefficientTable.of(names, estimates, errors, level, title)

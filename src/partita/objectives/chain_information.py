@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.parallel import Workers
-from ..core.results import FloatArray, IntArray
+from ..core.results import FloatArray
 from ..features.chain import transposed
 from ..kernels import blocks
 from ..kernels.blocks import WIDTH
@@ -34,8 +34,8 @@ from .information import dense_errors
 LIKELY = 1e-2
 #: and where only transitions are.
 LIKELY_TRANSITION = 1e-3
-#: Relative accuracy of the solve of a single draw; that of n draws is divided by the root of n, as their noise is.
-TOLERANCE = 0.05
+#: Relative accuracy of solves, as a share of the noise of the draws, 1 / sqrt(2 draws).
+TOLERANCE = 0.1
 #: Parameters up to which matrices are formed and errors are exact.
 EXACT = 2000
 #: Most weights of transitions, starts and ends for which matrices are formed.
@@ -105,9 +105,9 @@ class PrunedHessian:
         self._own, self._inverse = self.added[self.active], 1.0 / np.maximum(self.diagonal[self.active], 1e-300)
 
     @property
-    def small(self) -> IntArray:
+    def small(self) -> slice:
         """Where transitions, starts and ends are among the active parameters."""
-        return np.flatnonzero(self.active >= self.n_state)
+        return slice(int(np.searchsorted(self.active, self.n_state)), len(self.active))
 
     def _run(self, kernel: Any, ranges: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
         self.workers.run(kernel, [(*before, lo, hi, *after) for lo, hi in ranges])
@@ -157,12 +157,12 @@ class CorrectedHessian(PrunedHessian):
 
     Constants that move between transitions and attributes change few probabilities, and steps scaled by the diagonal hardly
     see them. The preconditioner therefore adds an exact solve on the span of the transitions and of one vector for each
-    label, all of its attributes.
+    label, its attributes that occur with many labels.
     """
 
     def __init__(self, point: ChainPoint, delta: float = LIKELY, transition_delta: float = LIKELY_TRANSITION) -> None:
         super().__init__(point, delta)
-        count = len(self.small)
+        count = point.objective.size - self.n_state
         self._root = np.zeros((count, 0))
         self._span: Any = None
         if not 0 < count <= MOST_TRANSITIONS:
@@ -172,14 +172,13 @@ class CorrectedHessian(PrunedHessian):
             values, vectors = np.linalg.eigh(fine.products(_units(fine)) - own.products(_units(own)))
             keep = values > 0.0
             self._root = vectors[:, keep] * np.sqrt(values[keep])
-        label = point.objective.features.label[self.active[self.active < self.n_state]]
-        labels = sp.csc_matrix(
-            (np.ones(len(label)), (np.arange(len(label)), label)), (len(self.active), self.chains.n_labels)
-        )
-        self._span = sp.hstack([_units(self), labels]).tocsr()
-        values, vectors = np.linalg.eigh(self.products(self._span.tocsc()))
-        values = np.maximum(values, 1e-12 * values[-1])
-        self._span_inverse = (vectors / values) @ vectors.T
+        f = point.objective.features
+        label = f.label[self.active[self.active < f.n_common]]
+        shape = (len(self.active), f.n_labels)
+        labels = sp.csc_matrix((np.ones(len(label)), (np.arange(len(label)), label)), shape)
+        values, vectors = np.linalg.eigh(self.products(sp.hstack([_units(self), labels]).tocsc()))
+        self._span_inverse = (vectors / np.maximum(values, 1e-12 * values[-1])) @ vectors.T
+        self._span = labels[: len(label)].tocsr()
 
     def product(self, V: FloatArray, out: FloatArray) -> FloatArray:
         dots = super().product(V, out)
@@ -197,9 +196,16 @@ class CorrectedHessian(PrunedHessian):
         """The solve on the span for the residuals R, and their squared norm: `square` is that without the span."""
         if self._span is None:
             return np.zeros((0, WIDTH)), square
-        pushed = self._span.T @ R
+        pushed = np.concatenate([R[self.small], self._span.T @ R[: self._span.shape[0]]])
         inner = self._span_inverse @ pushed
         return inner, square + np.einsum("ij,ij->j", pushed, inner)
+
+    def _add_span(self, inner: FloatArray, out: FloatArray) -> None:
+        """out += the vector of the span with these coefficients."""
+        if self._span is not None:
+            count = len(inner) - self._span.shape[1]
+            out[self.small] += inner[:count]
+            out[: self._span.shape[0]] += self._span @ inner[count:]
 
     def solve(self, right: FloatArray, tol: float, max_iter: int = 1000) -> FloatArray:
         """H^-1 `right` for a block, by conjugate gradients, to the relative accuracy `tol` in the preconditioner's norm."""
@@ -211,8 +217,7 @@ class CorrectedHessian(PrunedHessian):
         first, self.n_iter = square, 0
         while self.n_iter < max_iter and np.any(square > tol * tol * first):
             self._run(blocks.cg_direction, self._ranges, (beta, R, self._inverse), (P,))
-            if self._span is not None:
-                P += self._span @ inner
+            self._add_span(inner, P)
             alpha = _ratio(square, self.product(P, image))
             inner, new = self._on_span(R, self._sum(blocks.cg_step, (alpha, P, image, self._inverse), (X, R)))
             beta, square = _ratio(new, square), new
@@ -228,7 +233,7 @@ def _ratio(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _units(H: PrunedHessian) -> Any:
     """Unit vectors of transitions, starts and ends."""
-    here = H.small
+    here = np.arange(len(H.active))[H.small]
     return sp.csc_matrix((np.ones(len(here)), (here, np.arange(len(here)))), (len(H.active), len(here)))
 
 
@@ -336,7 +341,7 @@ def sampled_errors(
     """
     H = CorrectedHessian(point)
     scores = ChainScores(point) if method == "sandwich" else None
-    tol, total, done = TOLERANCE / np.sqrt(draws), np.zeros(point.objective.size), 0
+    tol, total, done = TOLERANCE / np.sqrt(2.0 * draws), np.zeros(point.objective.size), 0
     try:
         while done < draws:
             if scores is None:
