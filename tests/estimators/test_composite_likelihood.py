@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from partita import CompositeLikelihood, GraphCRF, MarkovNetwork, load, tradeoff
+from partita import BoltzmannChain, ChainCRF, CompositeLikelihood, GraphCRF, MarkovNetwork, load, tradeoff
 from partita.objectives.composite_cost import published_operations
 from partita.structures import FactorGraph
 
@@ -233,6 +233,30 @@ def test_comparison_of_likelihoods(tmp_path):
         tradeoff(small_grid(3), X, theta=np.zeros(21))
     with pytest.raises(ValueError, match="needs theta, or data"):
         tradeoff(small_grid(3), X)
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs", "cg", "steepest"])
+def test_solvers_agree(solver):
+    X = draw(small_grid(3), np.full(21, 0.3), 400)
+    composite = CompositeLikelihood({1: 1.0, 2: 0.5}, refresh=False, random_state=0)
+    best = small_grid(3, likelihood=composite, l2=1.0, tol=1e-9).fit(X).parameters_
+    found = small_grid(3, likelihood=composite, l2=1.0, tol=1e-9, solver=solver).fit(X)
+    assert found.status_.ok
+    np.testing.assert_allclose(found.parameters_, best, atol=1e-5)
+
+
+def test_comparison_on_chains():
+    rng = np.random.default_rng(0)
+    X = [[str(rng.integers(5)) for _ in range(6)] for _ in range(60)]
+    y = [[str(int(token) % 2) for token in row] for row in X]
+    some = {"1": "pseudo", "1 and 2": CompositeLikelihood({1: 1.0, 2: 0.5}), "all": "full"}
+    for model in (BoltzmannChain(l2=1.0), ChainCRF(l2=1.0)):
+        rows = X if isinstance(model, BoltzmannChain) else [[{"w": token} for token in row] for row in X]
+        found = tradeoff(model, rows[:40], y[:40], likelihoods=some, X_test=rows[40:], y_test=y[40:])
+        assert found.operations[0] < found.operations[1]
+        assert found.operations[0] < found.operations[2]
+        fitted = clone(model).fit(rows[:40], y[:40])
+        assert found.loss[2] == pytest.approx(-fitted.log_likelihood(rows[40:], y[40:]) / 20, rel=1e-6)
 
 
 def test_published_operations():

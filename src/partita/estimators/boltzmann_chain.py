@@ -15,6 +15,8 @@ from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.validation import check_count, check_real, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
+from ..objectives.composite_cost import chain_operations
+from ..objectives.composite_likelihood import CompositeLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
@@ -67,6 +69,8 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         A.
     n_unseen_ : int
         How many tokens the last row stands for.
+    lengths_ : array
+        Of the sequences of training.
     beta_ : dict
         The weight of every order of the likelihood, 0 for those that ``weights="auto"`` dropped.
     n_iter_ : int
@@ -154,6 +158,7 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         self.classes_, self.tokens_, self.n_unseen_, self.beta_ = labels.classes, tokens, int(unseen), beta
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(solution.parameters))
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
+        self.lengths_ = np.diff(offsets)
         self.__dict__.pop("_numbers", None)
         return self
 
@@ -167,6 +172,10 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         check_real("tol", self.tol, minimum=0.0)
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         Workers(self.n_jobs)
+
+    def _operations(self, composite: CompositeLikelihood) -> FloatArray:
+        """Operations for a sequence, of each order."""
+        return chain_operations(self.lengths_, len(self.classes_), composite)
 
     def _minimize(self, objective: Any, start: FloatArray | None) -> Solution:
         printer = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []

@@ -512,6 +512,10 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             likelihood=likelihood,
         )
 
+    def _operations(self, composite: CompositeLikelihood) -> FloatArray:
+        """Operations for a sequence, of each order."""
+        return chain_operations(self._objective.lengths, len(self.classes_), composite)
+
     def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:
         if self.verbose:
             callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0), *callbacks]

@@ -74,10 +74,12 @@ def tradeoff(
         return _in_the_limit(estimator, chosen, theta, measure, random_state)
     if X is None or X_test is None:
         raise ValueError("tradeoff needs theta, or data: X to fit to and X_test to compare by")
+    if getattr(estimator, "budget", None) is not None:
+        raise ValueError("tradeoff compares likelihoods: set budget=None")
     operations, seconds, loss = np.zeros(len(chosen)), np.zeros(len(chosen)), np.zeros(len(chosen))
     given = () if y is None else (y,)
     for i, composite in enumerate(chosen.values()):
-        model = clone(estimator).set_params(likelihood=FULL if composite.rates == {FULL: 1.0} else composite, budget=None)
+        model = clone(estimator).set_params(likelihood=FULL if composite.rates == {FULL: 1.0} else composite)
         start = time.perf_counter()
         model.fit(X, *given)
         seconds[i] = time.perf_counter() - start

@@ -8,8 +8,11 @@ Tuples of arrays, as `structures.free_sets` makes them:
 - fixed: for each of these factors, its variables outside of the set, and their steps;
 - settled: for each set, factors whose entry is known, with all their variables and steps;
 - data: states, weights of rows, shares of columns (one row for all, or one each), the column and the sign of each set;
+- columns: states again, by variable;
 - items, which are a set and a configuration of what is around it: the set, where its `bases` begin, bases, weights, and
   where its probabilities begin.
+
+What inner loops index by is unsigned: signed indices are tested for negative values.
 """
 
 from __future__ import annotations
@@ -45,15 +48,22 @@ def _weight(data, r, o):
 
 
 @kernel
-def _code(around, states, r, o):
-    """The number of a configuration of what is around a set: of the row, if there are too many."""
+def _codes(around, columns, o, out):
+    """The number of the configuration around a set in every row: that of the row, if there are too many."""
     start, variables, multipliers, by_row = around
-    if by_row[o]:
-        return r
-    code = 0
-    for q in range(start[o], start[o + 1]):
-        code += multipliers[q] * states[r, variables[q]]
-    return code
+    for r in range(len(out)):
+        out[r] = r if by_row[o] else 0
+    if not by_row[o]:
+        _add_entries(start, variables, multipliers, columns, o, out)
+
+
+@kernel
+def _add_entries(start, variables, strides, columns, f, out):
+    """Add steps times states, for every row. `columns` are states by variable."""
+    for q in range(start[f], start[f + 1]):
+        stride, column = strides[q], columns[variables[q]]
+        for r in range(len(out)):
+            out[r] += stride * column[r]
 
 
 @kernel
@@ -64,33 +74,39 @@ def _entry(base, start, variables, strides, states, r, f):
 
 
 @kernel
-def tabulate(data, around, slot_start, settled, lo, hi, totals, rows, counts):
+def tabulate(data, columns, around, slot_start, settled, lo, hi, totals, rows, counts):
     """Add up the weights of equal items, and the entries that are settled. `rows` has a row of each item."""
-    states, signs = data[0], data[4]
+    n, signs = columns.shape[1], data[4]
     start, offset, member_start, variables, strides = settled
+    codes, weights = np.empty(n, np.int64), np.empty(n)
     for o in range(lo, hi):
-        for r in range(len(states)):
-            w = _weight(data, r, o)
-            if w == 0.0:
-                continue
-            slot = slot_start[o] + _code(around, states, r, o)
-            totals[slot] += signs[o] * w
-            rows[slot] = r
-            for f in range(start[o], start[o + 1]):
-                counts[_entry(offset[f], member_start, variables, strides, states, r, f)] += w
+        for r in range(n):
+            weights[r] = _weight(data, r, o)
+        _codes(around, columns, o, codes)
+        for r in range(n):
+            if weights[r] != 0.0:
+                slot = slot_start[o] + codes[r]
+                totals[slot] += signs[o] * weights[r]
+                rows[slot] = r
+        for f in range(start[o], start[o + 1]):
+            codes[:] = offset[f]
+            _add_entries(member_start, variables, strides, columns, f, codes)
+            for r in range(n):
+                counts[codes[r]] += weights[r]
 
 
 @kernel
-def write_slots(states, around, slot_start, o, out):
+def write_slots(columns, around, slot_start, o, out):
     """The slot of a set in every row."""
-    for r in range(len(states)):
-        out[r] = slot_start[o] + _code(around, states, r, o)
+    _codes(around, columns, o, out)
+    for r in range(len(out)):
+        out[r] += slot_start[o]
 
 
 @kernel
-def write_bases(states, sets, fixed, item_set, item_row, item_start, lo, hi, bases):
+def write_bases(states, pairs, fixed, item_set, item_row, item_start, lo, hi, bases):
     """The entry of every factor of an item if the variables of its set are in their first states."""
-    _, pair_start, pair_offset, _, _ = sets
+    pair_start, pair_offset = pairs
     start, variables, strides = fixed
     for i in range(lo, hi):
         first = pair_start[item_set[i]]
@@ -196,7 +212,7 @@ def residuals(data, u, sets, fixed, settled, room, lo, hi, out):
     states, signs = data[0], data[4]
     sizes, pair_start, pair_offset, _, _ = sets
     start, offset, member_start, variables, strides = settled
-    table, bases = np.empty(room), np.empty(np.max(np.diff(pair_start)), np.int64)
+    table, bases = np.empty(room), np.empty(np.max(np.diff(pair_start)), np.uint64)
     for r in range(lo, hi):
         for o in range(len(sizes)):
             w = _weight(data, r, o)
@@ -207,9 +223,9 @@ def residuals(data, u, sets, fixed, settled, room, lo, hi, out):
             if sizes[o] > room:
                 continue
             for f in range(pair_start[o], pair_start[o + 1]):
-                bases[f - pair_start[o]] = _entry(pair_offset[f], fixed[0], fixed[1], fixed[2], states, r, f)
-            K = _read(u, sets, bases, 0, o, table)
+                bases[f - pair_start[o]] = _entry(np.int64(pair_offset[f]), fixed[0], fixed[1], fixed[2], states, r, f)
+            K = _read(u, sets, bases, np.uint64(0), o, table)
             _normalise(table, K)
             for s in range(K):
                 table[s] *= -signs[o] * w
-            _add(sets, bases, 0, o, table, out[r - lo])
+            _add(sets, bases, np.uint64(0), o, table, out[r - lo])

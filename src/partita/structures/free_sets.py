@@ -95,7 +95,7 @@ class FreeSets:
         wanted = pair_set[pair] * V + member
         found = np.minimum(np.searchsorted(within, wanted), len(within) - 1)
         free = within[found] == wanted
-        self._pair_factor, pair_offset = pair_factor, graph.offsets[pair_factor]
+        self._pair_factor, self._pair_offset = pair_factor, graph.offsets[pair_factor]
         self._sets, self._set_counts = sets, counts
         edges = np.arange(len(pair_factor) + 1)
         self._free = (np.searchsorted(pair[free], edges), (found - starts[pair_set[pair]])[free], stride[free])
@@ -104,18 +104,19 @@ class FreeSets:
         settled = np.flatnonzero(~blurred)
         inside = ~blurred[pair]
         self._settled = (
-            *(np.searchsorted(pair_set[settled], np.arange(n + 1)), pair_offset[settled]),
+            *(np.searchsorted(pair_set[settled], np.arange(n + 1)), self._pair_offset[settled]),
             *(np.searchsorted(pair[inside], np.append(settled, len(pair_factor))), member[inside], stride[inside]),
         )
         widths = np.where(small, self.sizes * np.diff(self.pair_start), 0)
         map_start = np.concatenate(([0], np.cumsum(widths)))
-        maps = np.empty(map_start[-1], np.int64)
+        maps = np.empty(map_start[-1], np.uint64)
         tasks = [
             (np.where(small, self.sizes, 0), self.pair_start, starts, counts, *self._free, map_start, lo, hi, maps)
             for lo, hi in Workers.ranges(n, 10.0 * len(maps))
         ]
         self.workers.run(kernels.write_maps, tasks)
-        self._kernel_sets = (self.sizes, self.pair_start, pair_offset, map_start, maps)
+        unsigned = (array.astype(np.uint64) for array in (self.sizes, self.pair_start, self._pair_offset, map_start))
+        self._kernel_sets = (*unsigned, maps)
         self.room = int(self.sizes[small].max(initial=1))
         around = np.unique(wanted[~free])
         start = np.searchsorted(around // V, np.arange(n + 1))
@@ -130,9 +131,9 @@ class FreeSets:
         self._slot_start = np.concatenate(([0], np.cumsum(slots)))
         pieces = Workers.ranges(n, 20.0 * n * rows)
         totals, chosen = np.zeros(self._slot_start[-1]), np.zeros(self._slot_start[-1], np.int64)
-        parts = np.zeros((len(pieces), graph.size))
+        parts, columns = np.zeros((len(pieces), graph.size)), np.ascontiguousarray(self.states.T)
         tasks = [
-            (self._data, self._around, self._slot_start, self._settled, lo, hi, totals, chosen, parts[i])
+            (self._data, columns, self._around, self._slot_start, self._settled, lo, hi, totals, chosen, parts[i])
             for i, (lo, hi) in enumerate(pieces)
         ]
         self.workers.run(kernels.tabulate, tasks)
@@ -151,7 +152,7 @@ class FreeSets:
         start = np.concatenate(([0], np.cumsum(lengths)))
         p_start = np.concatenate(([0], np.cumsum(self.sizes[sets])))
         bases = self._bases(sets, rows, start)
-        self._kernel_items = (sets, start, bases, weights, p_start)
+        self._kernel_items = (sets.astype(np.uint64), start.astype(np.uint64), bases, weights, p_start.astype(np.uint64))
         self.cells = int((self.sizes[sets] * (lengths + 4)).sum())  # operations of one evaluation
         self._ranges = Workers.ranges(len(sets), 4.0 * self.cells)
         self.tree: FactorGraph | None = None
@@ -159,8 +160,9 @@ class FreeSets:
             self._plant()
 
     def _bases(self, sets: IntArray, rows: IntArray, start: IntArray) -> IntArray:
-        bases = np.empty(start[-1], np.int64)
-        kernels.write_bases(self.states, self._kernel_sets, self._fixed, sets, rows, start, 0, len(sets), bases)
+        bases = np.empty(start[-1], np.uint64)
+        pairs = (self.pair_start, self._pair_offset)
+        kernels.write_bases(self.states, pairs, self._fixed, sets, rows, start, 0, len(sets), bases)
         return bases
 
     def alone(self, o: int) -> FactorGraph:
@@ -188,7 +190,7 @@ class FreeSets:
         """One graph, an example for each item of a large set."""
         _, sets, rows, _ = self._trees
         lengths = np.diff(self.pair_start)[sets]
-        bases = self._bases(sets, rows, np.concatenate(([0], np.cumsum(lengths))))
+        bases = self._bases(sets, rows, np.concatenate(([0], np.cumsum(lengths)))).astype(np.int64)
         self.tree = self._graph(sets)
         index = np.empty(self.tree.size, np.int64)
         free_start, _, stride = self._free
@@ -201,7 +203,9 @@ class FreeSets:
                 here = numbers[which.ravel() == k]
                 shape, step = np.split(row, 2)
                 local = step @ np.indices(tuple(shape)).reshape(len(shape), -1)
-                index[self.tree.offsets[here][:, None] + np.arange(len(local))] = bases[here][:, None] + local
+                index[self.tree.offsets[here][:, None] + np.arange(len(local))] = (
+                    bases[here].astype(np.int64)[:, None] + local
+                )
         self.index = index
         self.tree.tree(**self.options)  # refuses here what does not fit
 
@@ -227,7 +231,7 @@ class FreeSets:
         ends = np.searchsorted(self.tree.factor_examples, np.arange(len(self._trees[0]) + 1))
         slots, (_, row_weights, shares, columns, signs) = np.empty(len(self.states), np.int64), self._data
         for o in np.unique(self._trees[1]).tolist():
-            kernels.write_slots(self.states, self._around, self._slot_start, o, slots)
+            kernels.write_slots(np.ascontiguousarray(self.states.T), self._around, self._slot_start, o, slots)
             for r in range(lo, hi):
                 w = signs[o] * row_weights[r] * shares[r if len(shares) > 1 else 0, columns[o]]
                 if w != 0.0:
