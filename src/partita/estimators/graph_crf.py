@@ -294,3 +294,11 @@ class GraphCRF(ListInput, GraphModel):
     ) -> dict[Kind, FloatArray]:
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
         return self._by_kind(self._standard_errors(method, draws, random_state))
+
+    def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
+        weights = self.weights_
+        names = [
+            f"{' '.join(map(str, kind))}{list(place)}" for kind, part in errors.items() for place in np.ndindex(part.shape)
+        ]
+        estimate, error = (np.concatenate([np.ravel(parts[kind]) for kind in errors]) for parts in (weights, errors))
+        return names, estimate, error

@@ -204,22 +204,25 @@ class GraphModel(SavedModel, BaseEstimator):
         (examples, weights)."""
         return graph_influence(self._fitted_point())
 
-    def summary(self, level: float = 0.95, method: str = "sandwich", top: int | None = None) -> CoefficientTable:
-        """Estimate, standard error, z, p and confidence interval of every entry of `standard_errors`, as a table to print.
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "sandwich",
+        draws: int = 100,
+        random_state: Any = None,
+        top: int | None = None,
+    ) -> CoefficientTable:
+        """Estimate, standard error, z, p and confidence interval of every weight, as a table to print.
 
-        `top` keeps only so many rows, those with the largest absolute z.
+        Parameters are as in `standard_errors`; `top` keeps only so many rows, those with the largest absolute z.
         """
         check_level(level)
-        errors: Any = self.standard_errors(method)  # type: ignore[attr-defined]
-        estimates: Any = self.weights_ if isinstance(errors, dict) else {"": self.parameters_}  # type: ignore[attr-defined]
-        errors = errors if isinstance(errors, dict) else {"": errors}
-        names = [f"{_kind(kind)}{list(place)}" for kind, part in errors.items() for place in np.ndindex(part.shape)]
-        estimate, error = (np.concatenate([np.ravel(parts[kind]) for kind in errors]) for parts in (estimates, errors))
+        errors = self.standard_errors(method, draws, random_state)  # type: ignore[attr-defined]
+        names, estimate, error = self._listed(errors)
         title = f"{type(self).__name__}, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}"
         table = CoefficientTable.of(names, estimate, error, level, title)
         return table if top is None else table.top(top)
 
-
-def _kind(kind: Any) -> str:
-    """A kind of factor in words."""
-    return " ".join(str(part) for part in kind)
+    def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
+        """Names of weights, weights and errors, one after another."""
+        raise NotImplementedError

@@ -327,6 +327,20 @@ class MarkovNetwork(GraphModel):
         """
         return self._standard_errors(method, draws, random_state)
 
+    def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
+        graph, features = self._model()
+        names = [""] * len(errors)
+        for part in features.parts:
+            factors = np.searchsorted(graph.offsets, part.places[:, 0])
+            tied = part.features is None and len(factors) > 1
+            for scope, row in zip((graph.factors[f] for f in factors.tolist()), part.parameters.tolist(), strict=False):
+                shape = tuple(graph.cardinalities[list(scope)].tolist())
+                for k, p in enumerate(row):
+                    states = np.unravel_index(k if part.basis is None else int(part.basis[:, k].argmax()), shape)
+                    entry = "" if len(row) == 1 else f" = {tuple(int(state) for state in states)}"
+                    names[p] = f"{scope}{entry}" + (f" and {len(factors) - 1} more" if tied else "")
+        return names, self.parameters_, errors
+
 
 def read_states(X: ArrayLike) -> IntArray:
     """Rows of states as integers, -1 where they are unknown (-1, None or NaN)."""
