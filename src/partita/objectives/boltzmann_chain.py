@@ -14,6 +14,7 @@ from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
 from ..structures.chain_windows import WindowSums
+from .by_products import ByProducts
 from .chain import ChainPoint
 from .chain_batches import transition_counts
 from .chain_composite import ChainObjects, moments_by_order
@@ -21,7 +22,7 @@ from .composite_likelihood import CompositeLikelihood
 from .likelihood_objects import FULL
 
 
-class BoltzmannChainLikelihood:
+class BoltzmannChainLikelihood(ByProducts):
     """``F = sum_j w_j (-log p(x_A, y_A | y_B)) + penalty``, a sum over windows of chains of tokens x and labels y.
 
     ``p(x, y)`` is proportional to ``exp(sum_t theta[x_t, y_t] + sum_t A[y_{t-1}, y_t])`` among all of the same length.
@@ -74,7 +75,6 @@ class BoltzmannChainLikelihood:
         self.penalty = l2 * np.concatenate([shares, np.ones(n_labels**2)])
         self.size, self.has_gap = len(self.penalty), l2 > 0.0
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.dense_cost, self.strong_cost, self.blas_threads = float(self.size), np.inf, 1
         self.objects = ChainObjects(offsets, y, check_weights("weights", weights, self.n_examples), self.composite)
         self.buffers = Buffers((1, n_labels))
         self._weigh(self.composite.beta)

@@ -20,6 +20,7 @@ from ..features.chain import ChainFeatures
 from ..kernels import chain_decode
 from ..kernels.chain_pass import accumulate
 from ..structures.chain_sums import ChainSums, transition_factors
+from .by_products import ByProducts
 from .chain_batches import ChainBatches, observed
 from .chain_bounds import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
 from .chain_sweeps import ChainSweeps
@@ -35,7 +36,7 @@ LEAST_CURVATURE = 0.01
 ROOM = 512
 
 
-class ChainLikelihood:
+class ChainLikelihood(ByProducts):
     """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains.
 
     ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
@@ -167,11 +168,6 @@ class ChainLikelihood:
                 s = self.partial.chains[int(np.argmin(np.isfinite(sums.log_z)))]
                 raise ValueError(f"what is known of the labels of sequence {s} leaves only forbidden labellings")
 
-    @property
-    def dense_cost(self) -> float:
-        """Forming the Hessian takes as many products as there are parameters."""
-        return float(self.size)
-
     @cached_property
     def dense(self) -> DenseChains:
         """The features written out, for bounds as matrices."""
@@ -181,16 +177,6 @@ class ChainLikelihood:
     def n_examples(self) -> int:
         """Number of chains."""
         return self.features.n_examples
-
-    @property
-    def strong_cost(self) -> float:
-        """There is no strong preconditioner."""
-        return np.inf
-
-    @property
-    def blas_threads(self) -> int | None:
-        """No BLAS to speak of."""
-        return 1
 
     @cached_property
     def least_diagonal(self) -> FloatArray:

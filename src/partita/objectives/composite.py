@@ -17,10 +17,9 @@ from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
 from ..core.random import generator
 from ..core.results import FloatArray
-from ..core.validation import check_weights
 from ..features.tied_tables import TiedTables
-from ..structures.evidence import check_states
 from ..structures.free_sets import FreeSets, FreeSums
+from .graph_objective import GraphObjective
 from .likelihood_objects import list_objects
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ EXACT_DIAGONAL, SIGNS = 200, 30
 DENSE_MOMENTS = 300
 
 
-class GraphComposite:
+class GraphComposite(GraphObjective):
     """``F(theta) = sum_i w_i sum_j beta_j Z_ij (-log p(x_Aj | x_Bj)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
 
     Z_ij is the share of object j in example i: its probability, or one or zero as drawn (see `CompositeLikelihood`).
@@ -72,22 +71,12 @@ class GraphComposite:
         beta: FloatArray | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        graph = features.graph
-        self.features, self.graph, self.size, self.composite = features, graph, features.size, composite
-        states = check_states(graph, y, "y")
-        if (states < 0).any():
+        super().__init__(features, y, weights, penalty, base)
+        if (self.states < 0).any():
             raise ValueError("composite likelihoods need all values known: y has unknown ones (-1, None or NaN)")
-        if len(states) != 1 and graph.n_examples != 1:
-            raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(states)} rows")
-        self.states = states
-        self.n_examples = max(len(states), graph.n_examples)
-        self.weights = check_weights("weights", weights, self.n_examples)
-        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
-        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
-            raise ValueError("penalty must be finite and non-negative")
-        self.base = base
+        self.composite = composite
         self.options = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
-        self.objects = list_objects(graph, composite)
+        self.objects = list_objects(self.graph, composite)
         self.shares = self._draw()
         self.convex = not self.objects.hidden
         self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
@@ -162,26 +151,6 @@ class GraphComposite:
     def uniform_diagonal(self) -> FloatArray:
         """The diagonal of the Hessian of the loss at zero weights, as if entries were independent."""
         return self.features.squared(self.sets.at(self.potentials(np.zeros(self.size))).variances())
-
-    @property
-    def dense_cost(self) -> float:
-        """Forming the Hessian takes as many products as there are parameters."""
-        return float(self.size)
-
-    @property
-    def strong_cost(self) -> float:
-        """There is no strong preconditioner."""
-        return np.inf
-
-    @property
-    def blas_threads(self) -> int | None:
-        """No BLAS to speak of."""
-        return 1
-
-    def potentials(self, theta: FloatArray) -> FloatArray:
-        """``A theta + base``."""
-        u = self.features.forward(theta)
-        return u if self.base is None else u + self.base
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What `best_weights` asks for, see `CompositePoint.moments`."""

@@ -13,13 +13,14 @@ from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
-from ..core.validation import check_choice, check_weights
+from ..core.validation import check_choice
 from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
-from ..structures.evidence import Evidence, check_states
+from ..structures.evidence import Evidence
 from ..structures.factor_graph import MIXED, FactorGraph
 from .bethe_dual import DualBlocks, graph_blocks
 from .graph_bounds import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
+from .graph_objective import GraphObjective
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
 LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
@@ -34,7 +35,7 @@ FORCING, LOOSEST, SWEEPS = 0.1, 0.02, 150
 POWER = 0.5
 
 
-class GraphLikelihood:
+class GraphLikelihood(GraphObjective):
     """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
 
     ``Z_i(y_i)`` sums over the configurations that agree with the known states: when all are known its logarithm is their
@@ -82,19 +83,8 @@ class GraphLikelihood:
         options: Mapping[str, Any] | None = None,
         inexact: bool = False,
     ) -> None:
-        graph = features.graph
-        self.features, self.graph, self.size = features, graph, features.size
-        states = check_states(graph, y, "y")
-        if len(states) != 1 and graph.n_examples != 1:
-            raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(states)} rows")
-        self.states, self.n_examples = states, max(len(states), graph.n_examples)
-        self.weights = check_weights("weights", weights, self.n_examples)
-        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
-        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
-            raise ValueError("penalty must be finite and non-negative")
-        self.base = None if base is None else np.ascontiguousarray(base, dtype=np.float64)
-        if self.base is not None and (self.base.shape != (graph.size,) or not (self.base < np.inf).all()):
-            raise ValueError(f"base must have shape ({graph.size},) without NaN or +inf (-inf forbids)")
+        super().__init__(features, y, weights, penalty, base)
+        graph, states = self.graph, self.states
         check_choice("engine", engine, LIKELIHOOD_ENGINES)
         self.options = dict(options or {})
         self.engine, self._auto = graph.choose(engine, **self.options), engine == "auto"
@@ -141,26 +131,6 @@ class GraphLikelihood:
     def dense(self) -> DenseGraph:
         """The features written out, for bounds as matrices."""
         return DenseGraph(self)
-
-    @property
-    def dense_cost(self) -> float:
-        """Forming the Hessian takes as many products as there are parameters."""
-        return float(self.size)
-
-    @property
-    def strong_cost(self) -> float:
-        """There is no strong preconditioner."""
-        return np.inf
-
-    @property
-    def blas_threads(self) -> int | None:
-        """Features of factors are narrow: one thread."""
-        return 1
-
-    def potentials(self, theta: FloatArray) -> FloatArray:
-        """``A theta + base``."""
-        u = self.features.forward(theta)
-        return u if self.base is None else u + self.base
 
     def infer(self, u: FloatArray) -> Result:
         """log Z and marginals of the whole graph."""

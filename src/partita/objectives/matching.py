@@ -14,6 +14,7 @@ from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
 from ..features.edges import EdgeMap
 from .bethe_dual import DualBlocks, matching_blocks
+from .by_products import ByProducts
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Group:
     weights: FloatArray
 
 
-class MatchingLikelihood:
+class MatchingLikelihood(ByProducts):
     """``F(theta) = sum_i w_i (log Z_rho(W_i) - <W_i, y_i>) + (l2 / 2) ||theta||^2`` with weights of edges linear in theta.
 
     log Z_rho is the largest negative free energy (see `inference.matching_bethe`), a convex function of the weights, and its
@@ -68,15 +69,6 @@ class MatchingLikelihood:
     def dense_cost(self) -> float:
         """There is no Hessian."""
         return np.inf
-
-    @property
-    def strong_cost(self) -> float:
-        """There is no strong preconditioner."""
-        return np.inf
-
-    @property
-    def blas_threads(self) -> int | None:
-        return 1
 
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
         """Weights and what is inferred from them, group by group."""
