@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from scipy.optimize import minimize
 
-from ..core.results import FloatArray, Solution
+from ..core.results import FloatArray, Solution, Status
 
 #: Most times that weights are chosen anew, and the change of their logarithms that ends it.
 ROUNDS, SETTLED = 5, 1e-2
@@ -90,13 +90,13 @@ def alternate(
     """
     beta = np.ones(len(orders))
     solution = solve(beta, None)
-    for _ in range(ROUNDS):
+    for _ in range(0 if solution.status is Status.INTERRUPTED else ROUNDS):
         found = best_weights(*moments(solution.parameters))
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.abs(np.log(found) - np.log(beta))
         beta = found
         solution = solve(beta, solution.parameters)
-        if np.nanmax(moved, initial=0.0) < SETTLED:
+        if np.nanmax(moved, initial=0.0) < SETTLED or solution.status is Status.INTERRUPTED:
             break
     dropped = list(itertools.compress(orders, (beta == 0.0).tolist()))
     if dropped:
