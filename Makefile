@@ -51,6 +51,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/matching_paper.py
 	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/horses.py
+	$(BIN)/python benchmarks/composite_figures.py
+	$(BIN)/python benchmarks/composite_monte_carlo.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 
