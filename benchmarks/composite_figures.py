@@ -201,10 +201,8 @@ def seconds_table(m: int) -> tuple[Tradeoff, dict[str, Any]]:
         [name, f"{published:.0f}", f"{found.operations[i]:.0f}", f"{1e3 * found.seconds[i]:.2f}", f"{found.loss[i]:.6f}"]
         for i, (name, published) in enumerate(zip(some, operations, strict=True))
     ]
-    print(
-        f"\nm = {m}: a pass over 1000 examples; mixtures with weights='auto'. Operations are those of an example by itself; rows"
-    )
-    print("that agree around a set are computed once, so that FL is one sum for all, and 0.1 ms is what any pass takes.\n")
+    print(f"\nm = {m}: a pass over 1000 examples; mixtures with weights='auto'. Operations are of an example by itself, but")
+    print("rows that agree around a set are computed once: FL is one sum for all, and any pass takes 0.1 ms.\n")
     print(markdown(["", "published operations", "our count", "measured ms", "variance (rdet)"], rows), flush=True)
     record = {"names": found.names, "published": operations, "operations": found.operations.tolist()}
     return found, record | {"seconds": found.seconds.tolist(), "loss": found.loss.tolist()}
