@@ -99,17 +99,18 @@ class GraphComposite(GraphObjective):
         self.constant = 0.0 if self.base is None else float(self.sets.counts[used] @ self.base[used])
         if not np.isfinite(self.constant):
             raise ValueError("y has a forbidden configuration: the tables give it probability zero")
+        self.scale = self._scale()
+        if not self.scale > 0.0:
+            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
 
+    def _scale(self) -> float:
+        """The number of variables in sets A, weighted."""
         o = self.objects
         known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
         sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.beta[o.groups]
         if len(self.states) == 1:
-            sizes = sizes * self.weights[o.examples]
-            self.scale = float((self.shares @ sizes)[0])
-        else:
-            self.scale = float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ self.weights)
-        if not self.scale > 0.0:
-            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
+            return float((self.shares @ (sizes * self.weights[o.examples]))[0])
+        return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ self.weights)
 
     def _free_sets(self, beta: FloatArray) -> FreeSets:
         o = self.objects
@@ -126,6 +127,7 @@ class GraphComposite(GraphObjective):
         if np.array_equal(beta, self.beta):
             return self
         out = copy(self)
+        out.__dict__.pop("uniform_diagonal", None)
         out.beta = np.asarray(beta, dtype=np.float64)
         out._weigh()
         return out
