@@ -68,7 +68,7 @@ def test_variance_of_many_estimates_is_the_limit(listed, name):
     for _ in range(400):
         counts = rng.multinomial(n, listed.p)  # of the 32 configurations: weights instead of rows
         objective = GraphComposite(features, listed.states.T, likelihood, weights=counts)
-        estimates.append(minimize(objective, THETA, tol=1e-6).parameters)
+        estimates.append(minimize(objective, THETA, tol=1e-5).parameters)  # to 0.03 standard deviations
     estimates = np.array(estimates)
     covariance = likelihood.asymptotic_covariance(NET, THETA)
     assert max(distances(estimates, n, covariance)) < 4.0
@@ -86,6 +86,6 @@ def test_objects_drawn_once_add_their_variance(listed, name):
 
 
 def test_intervals_of_pseudo_likelihood_hold_the_truth(listed):
-    estimates, errors = with_intervals(listed, CompositeLikelihood(), 2000, 150, 3)
+    estimates, errors = with_intervals(listed, CompositeLikelihood(), 2000, 120, 3)
     assert apart(coverage(estimates, errors), 0.95) < 4.0
     assert apart(coverage(estimates, 0.8 * errors), 0.95) > 4.0
