@@ -148,7 +148,7 @@ def test_tokens_not_in_training_are_alike():
 
 @pytest.mark.parametrize("likelihood", ["full", "pseudo", CompositeLikelihood({2: 0.5}, refresh=False, random_state=0)])
 def test_estimates_are_consistent(likelihood):
-    truth, X, y = simulated(20_000)
+    truth, X, y = simulated(40_000)
     model = BoltzmannChain(l2=1e-3, n_tokens=4, likelihood=likelihood).fit(X, y)
     sample = X[:200], y[:200]
     np.testing.assert_allclose(model.joint_log_proba(*sample), truth.joint_log_proba(*sample), atol=0.1)

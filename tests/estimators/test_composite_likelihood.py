@@ -67,6 +67,14 @@ def test_weights_chosen_in_the_limit():
     assert auto.efficiency(net, THETA, "rdet") == pytest.approx(1.0502, abs=5e-5)
 
 
+def test_selection_does_not_depend_on_data_drawn_with_the_same_seed():
+    net = MarkovNetwork.boltzmann(5)
+    one = CompositeLikelihood({1: 0.7, 2: 0.3}, policy="multinomial", refresh=False, random_state=5)
+    model = MarkovNetwork.boltzmann(5, likelihood=one).fit(draw(net, THETA, 4000, seed=5))
+    z = (model.parameters_ - THETA) / model.standard_errors()
+    assert np.abs(z).max() < 4.5
+
+
 def test_product_policy_has_one_object_of_each_order():
     groups = np.repeat([0, 1], [5, 10])
     law = CompositeLikelihood({1: 1.0, 2: 0.5}, policy="product", refresh=False).law(groups)
@@ -240,9 +248,9 @@ def test_solvers_agree(solver):
     X = draw(small_grid(3), np.full(21, 0.3), 400)
     composite = CompositeLikelihood({1: 1.0, 2: 0.5}, refresh=False, random_state=0)
     best = small_grid(3, likelihood=composite, l2=1.0, tol=1e-9).fit(X).parameters_
-    found = small_grid(3, likelihood=composite, l2=1.0, tol=1e-9, solver=solver).fit(X)
+    found = small_grid(3, likelihood=composite, l2=1.0, tol=1e-6, solver=solver).fit(X)
     assert found.status_.ok
-    np.testing.assert_allclose(found.parameters_, best, atol=1e-5)
+    np.testing.assert_allclose(found.parameters_, best, atol=1e-4)
 
 
 def test_comparison_on_chains():

@@ -144,7 +144,7 @@ class CompositeLikelihood:
 
         `groups` and `examples` have the order and the example of every object; those of an example stand together.
         """
-        rng = generator(self.random_state)
+        rng = self._generator()
         if self.policy == "independent":
             rates = np.array(list(self.rates.values()))[groups]
             return rates if self.refresh else np.asarray(rng.random(len(rates)) < rates, dtype=np.float64)
@@ -213,6 +213,10 @@ class CompositeLikelihood:
             raise ValueError(f"net must be a MarkovNetwork, got {type(net).__name__}")
         return Limits(net.feature_map(), net.parameters_ if theta is None else theta, samples, random_state)
 
+    def _generator(self) -> np.random.Generator:
+        """Not the stream of the seed itself: data may have been drawn from that, and must not depend on what is selected."""
+        return generator(self.random_state).spawn(1)[0]
+
     def expected_shares(self, groups: IntArray, examples: IntArray) -> FloatArray:
         """The probability of every object."""
         return replace(self, refresh=True).shares(groups, examples)
@@ -222,7 +226,7 @@ class CompositeLikelihood:
         law = self.law(groups)
         if self.refresh:
             return law.mean[None]
-        return np.asarray(law.draw(count, generator(self.random_state)), dtype=np.float64)
+        return np.asarray(law.draw(count, self._generator()), dtype=np.float64)
 
 
 def _one_of(groups: IntArray, rates: FloatArray, apart: bool) -> Policy:
