@@ -318,7 +318,8 @@ class MarkovNetwork(GraphModel):
         method : {"sandwich", "information"}
             ``"sandwich"`` stays right when the model is wrong, and for composite likelihoods. ``"information"`` inverts the
             observed information (penalty included): the likelihood of a true model only. What the parametrisation leaves
-            free has no error: `parameters_` are normalised there.
+            free has no error: `parameters_` are normalised there. Sample weights count as weights, squared in the sandwich,
+            not as numbers of equal rows.
         draws : int
             Above 3000 weights the sandwich is estimated from so many random vectors, with a relative error of about
             ``1 / sqrt(2 draws)``.
