@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from test_composite_asymptotics import boltzmann, mixture
 
+from partita.core import Status
 from partita.objectives.composite_asymptotics import efficiency
 from partita.objectives.composite_weights import alternate, best_weights
 from partita.objectives.policies import Independent
@@ -82,8 +83,9 @@ def test_alternation_settles_and_names_what_it_drops():
 
     def solve(beta, start):
         starts.append(start)
-        return SimpleNamespace(parameters=np.array(beta))
+        return SimpleNamespace(parameters=np.array(beta), status=status)
 
+    status = Status.CONVERGED
     J = np.ones((2, 1))
     useless = np.array([[[1.0], [1.0]], [[1.0], [9.0]]])  # the second adds nothing but noise
     with pytest.warns(UserWarning, match="drops order 'full'"):
@@ -92,3 +94,6 @@ def test_alternation_settles_and_names_what_it_drops():
     np.testing.assert_array_equal(solution.parameters, beta)
     assert starts[0] is None
     assert len(starts) == 3  # ones, the best weights, and those again
+    status = Status.INTERRUPTED
+    assert alternate(solve, lambda theta: (J, useless), [1, "full"])[1].tolist() == [1.0, 1.0]
+    assert len(starts) == 4
