@@ -15,6 +15,7 @@ from partita import ChainCRF, HiddenChainCRF, LatentDynamicCRF, Majorize, Sequen
 from partita.estimators.hidden_states import clusters, hidden_labels, parts
 from partita.estimators.sequences import encode_labels
 from partita.features.chain import ChainFeatures
+from partita.features.tied import TiedFeatures
 from partita.objectives.chain import ChainLikelihood
 
 LENGTHS = (3, 1, 4, 2, 3, 2)
@@ -113,20 +114,38 @@ def test_latent_dynamic_agrees_with_enumeration(matrices, position_labels):
     assert_allclose(model.objectives_, [penalty - log_p.sum()])
 
 
-def test_gradient_of_the_likelihood_with_hidden_states(matrices):
+@pytest.fixture(params=[False, True], ids=["own", "shared"])
+def likelihood(matrices, request):
     """One label for a sequence: chains of labels that never mix, and all states of the label at every position."""
     data = SequenceData(np.vstack(matrices), LENGTHS)
     labels = encode_labels(np.repeat(LABELS, LENGTHS).tolist(), data.offsets)
-    states = hidden_labels(labels, 2)
-    moves = np.array([(u, v) for u in range(6) for v in range(6) if u // 2 == v // 2])
-    forbidden = np.ones((6, 6), bool)
-    forbidden[tuple(moves.T)] = False
-    features = ChainFeatures(data.X, data.offsets, 6, np.repeat([0, 1], 6), np.tile(np.arange(6), 2), moves, True, True)
-    objective = ChainLikelihood(features, states.codes, sets=states.sets, penalty=0.2, forbidden=forbidden)
-    theta = np.random.default_rng(2).standard_normal(objective.size)
-    step = 1e-6 * np.eye(objective.size)
-    numeric = [(objective.at(theta + e).value - objective.at(theta - e).value) / 2e-6 for e in step]
-    assert_allclose(objective.at(theta).gradient, numeric, atol=1e-6)
+    states, label = hidden_labels(labels, 2), np.arange(6) // 2
+    forbidden = label[:, None] != label
+    pairs = np.repeat([0, 1], 6), np.tile(np.arange(6), 2)
+    features = ChainFeatures(data.X, data.offsets, 6, *pairs, np.argwhere(~forbidden), True, True)
+    if request.param:
+        state = features.attribute * 2 + features.label % 2
+        features = TiedFeatures(features, np.concatenate([state, 4 + np.arange(features.size - features.n_state)]))
+    return ChainLikelihood(features, states.codes, sets=states.sets, penalty=0.2, forbidden=forbidden)
+
+
+def test_gradient_against_differences(likelihood):
+    theta = np.random.default_rng(2).standard_normal(likelihood.size)
+    step = 1e-6 * np.eye(likelihood.size)
+    numeric = [(likelihood.at(theta + e).value - likelihood.at(theta - e).value) / 2e-6 for e in step]
+    assert_allclose(likelihood.at(theta).gradient, numeric, atol=1e-6)
+
+
+def test_bounds_along_lines_are_above_the_objective(likelihood):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        point = likelihood.at(2.0 * rng.standard_normal(likelihood.size))
+        direction = -point.gradient * rng.uniform(0.5, 1.5, likelihood.size)
+        ray, slope = point.along(direction), float(point.gradient @ direction)
+        bound = ray.bound()
+        for t in (1e-3, 1e-2, 0.1, 1.0, 10.0):
+            above = point.value + t * slope + 0.5 * bound.curvature(t) * t * t
+            assert ray.at(t)[0].value <= above + 1e-9 * abs(above)
 
 
 @pytest.mark.parametrize("options", [{}, {"start_end": True, "transitions": "all", "features": "all"}])

@@ -158,23 +158,20 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         states, features = hidden_labels(labels, H), self._features(data, n)
         group = _same_over_labels(features, H) if self.shared else np.arange(features.size)
         tied: Any = TiedFeatures(features, group) if self.shared else features
-        forbidden = np.repeat(np.repeat(~np.eye(n, dtype=bool), H, axis=0), H, axis=1)
+        options: dict[str, Any] = {"sets": states.sets, "weights": weights, "penalty": float(self.l2)}
+        options["forbidden"] = np.repeat(np.repeat(~np.eye(n, dtype=bool), H, axis=0), H, axis=1)
 
-        def make(codes: IntArray) -> ChainLikelihood:
-            return ChainLikelihood(
-                tied, codes, sets=states.sets, weights=weights, penalty=float(self.l2), forbidden=forbidden
-            )
-
-        def guess(random: np.random.Generator) -> IntArray:
+        def guessed(random: np.random.Generator) -> ChainLikelihood:
             if self.init == "kmeans":
                 h = clusters(data.X, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
             else:
                 h = parts(data.offsets[:-1], len(labels.codes), H)
-            return labels.codes * H + h
+            return ChainLikelihood(tied, labels.codes * H + h, **options)
 
-        values = self._best(make, states, guess).parameters[group]
+        # The label of a sequence never changes within it, and any hidden state goes with it.
+        values = self._best(ChainLikelihood(tied, states.codes, **options), guessed).parameters[group]
         layout = ChainLayout.of(features, states.classes, data.attributes)
-        self._store_states(labels.classes, layout, values, forbidden, trim=not isinstance(X, SequenceData))
+        self._store_states(labels.classes, layout, values, options["forbidden"], trim=not isinstance(X, SequenceData))
         return self
 
     def _features(self, data: SequenceData, n_labels: int) -> ChainFeatures:

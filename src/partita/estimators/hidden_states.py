@@ -132,19 +132,8 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         Workers(self.n_jobs)
 
-    def _best(self, make: Callable[[IntArray], Any], states: Labels, guess: Callable[[Any], IntArray]) -> Solution:
-        """The lowest of the minima that the starts lead to.
-
-        Parameters
-        ----------
-        make : callable
-            The objective for codes of states, those of `states` or with hidden states that are guessed.
-        states : Labels
-            What is known of the states.
-        guess : callable
-            From a generator to codes with a hidden state for every position whose label is known.
-        """
-        objective = make(states.codes)
+    def _best(self, objective: Any, guessed: Callable[[np.random.Generator], Any]) -> Solution:
+        """The lowest of the minima that the starts lead to; `guessed` is the objective if hidden states were as guessed."""
         seeds = generator(self.random_state).integers(2**31, size=self.n_init)
         best: Solution | None = None
         values = []
@@ -152,7 +141,7 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
             random = generator(seed)
             start = self.init_scale * random.standard_normal(objective.size)
             if self.init != "random" and self.n_hidden > 1:
-                start = minimize(make(guess(random)), start, "lbfgs", max_iter=GUESS_ITER, tol=self.tol).parameters
+                start = minimize(guessed(random), start, "lbfgs", max_iter=GUESS_ITER, tol=self.tol).parameters
             printer = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
             solver: Any = make_solver(self.solver)
             found = minimize(objective, start, solver, max_iter=self.max_iter, tol=self.tol, callbacks=printer)

@@ -154,15 +154,15 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         def make(codes: IntArray) -> ChainLikelihood:
             return ChainLikelihood(features, codes, sets=states.sets, weights=weights, penalty=float(self.l2))
 
-        def guess(random: np.random.Generator) -> IntArray:
+        def guessed(random: np.random.Generator) -> ChainLikelihood:
             if self.init == "kmeans":
                 h = clusters(data.X, labels.codes, self.n_hidden, random)
             else:
                 changes = 1 + np.flatnonzero(np.diff(labels.codes))
                 h = parts(np.union1d(data.offsets[:-1], changes), len(labels.codes), self.n_hidden)
-            return np.where(labels.codes >= 0, labels.codes * self.n_hidden + h, states.codes)
+            return make(np.where(labels.codes >= 0, labels.codes * self.n_hidden + h, states.codes))
 
-        values = self._best(make, states, guess).parameters
+        values = self._best(make(states.codes), guessed).parameters
         layout = ChainLayout.of(features, states.classes, data.attributes)
         self._store_states(labels.classes, layout, values, None, trim=not isinstance(X, SequenceData))
         return self
