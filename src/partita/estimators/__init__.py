@@ -4,6 +4,8 @@ from .boltzmann_chain import BoltzmannChain
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
+from .hidden_chain import HiddenChainCRF
+from .latent_dynamic import LatentDynamicCRF
 from .likelihood_comparison import tradeoff
 from .markov_network import MarkovNetwork
 from .matching_crf import MatchingCRF
@@ -17,6 +19,8 @@ __all__ = [
     "ChainCRF",
     "ColumnTagger",
     "GraphCRF",
+    "HiddenChainCRF",
+    "LatentDynamicCRF",
     "MarkovNetwork",
     "MatchingCRF",
     "MaxEnt",
