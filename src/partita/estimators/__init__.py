@@ -4,6 +4,7 @@ from .boltzmann_chain import BoltzmannChain
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
+from .latent_softmax import LatentSoftmax
 from .likelihood_comparison import tradeoff
 from .markov_network import MarkovNetwork
 from .matching_crf import MatchingCRF
@@ -17,6 +18,7 @@ __all__ = [
     "ChainCRF",
     "ColumnTagger",
     "GraphCRF",
+    "LatentSoftmax",
     "MarkovNetwork",
     "MatchingCRF",
     "MaxEnt",
