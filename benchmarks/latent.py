@@ -125,6 +125,7 @@ def conditional_em(objective: Any, start: np.ndarray, limit: float, change: floa
     hard = np.eye(objective.structure.n_labels)[objective.y]
     while seconds[-1] < limit and (len(values) < 2 or values[-2] - values[-1] >= change):
         linear = objective.features.adjoint(objective.weights[:, None] * (hard - point.posterior))
+        objective.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
         step: Any = Likelihood(
             *(objective.features, objective.structure, objective.y),
             weights=objective.weights,
@@ -148,7 +149,7 @@ def methods() -> dict[str, Callable[..., Run]]:
         "CG": by_partita(ConjugateGradient()),
         "SD": by_partita(SteepestDescent()),
         "L-BFGS": by_partita(LBFGS()),
-        "auto": by_partita(LBFGS(memory=20, scaled=True)),
+        "L-BFGS, memory 20": by_partita(LBFGS(memory=20)),
         "conditional EM": conditional_em,
     }
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,7 +15,7 @@ from ..core.parallel import Workers, blas_limit
 from ..core.random import generator
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
-from ..features import linear_map, row_space
+from ..features import linear_map
 from ..objectives import LatentLikelihood
 from ..report import ProgressPrinter
 from ..solvers import LBFGS, make_solver, minimize
@@ -26,7 +25,7 @@ from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .latent_starts import Starts, given_start
 from .persistence import SavedModel
-from .softmax import WIDE
+from .standard_columns import StandardColumns
 
 INITS = ("random", "kmeans")
 
@@ -36,7 +35,7 @@ def latent_objective(
     allowed: Any,
     *,
     n_hidden: int = 2,
-    l2: float = 0.0,
+    l2: float | FloatArray = 0.0,
     fit_intercept: bool = True,
     weights: Any = None,
     workers: Workers | None = None,
@@ -44,12 +43,12 @@ def latent_objective(
     """The objective that `LatentSoftmax` minimises, for use with `partita.minimize`.
 
     ``allowed`` is an array of bool, (examples, classes): which classes an example may have. The states are the pairs of a
-    class and a hidden state, the hidden state last.
+    class and a hidden state, the hidden state last. `l2` is one number or one for each column.
     """
     possible = np.repeat(np.asarray(allowed), n_hidden, axis=1)
     features = linear_map(X, possible.shape[1], fit_intercept, workers or Workers(1))
-    penalty = np.zeros(features.size)
-    penalty[: features.n_coefficients] = l2
+    columns = np.broadcast_to(l2, (features.n_outputs, features.n_columns))
+    penalty = features.pack(columns, np.zeros(features.n_outputs))
     return LatentLikelihood(features, Categorical(possible.shape[1]), possible, weights=weights, penalty=penalty)
 
 
@@ -68,8 +67,8 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         Strength of the quadratic penalty; intercepts have none. Without it weights of separable data grow without bound.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"newton"``, ``"majorize"`` (monotone, without line search), ``"cg"``, ``"steepest"``, or
-        an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is L-BFGS scaled by a
-        preconditioner, which in our races reaches as good minima as the others, sooner.
+        an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is L-BFGS, about as fast
+        as Newton in our races; which of them ends lower depends on data and start. All see columns in standard units.
     n_init : int, default 1
         Number of starts; the fit with the lowest objective is kept. They run in parallel.
     init : {"random", "kmeans"} or array, default "random"
@@ -80,7 +79,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     max_iter : int
         Most iterations of the solver from each start.
     tol : float
-        Stop when the largest absolute entry of the gradient of the mean loss is at most `tol`.
+        Stop when the largest absolute entry of the gradient of the mean loss, in standard units, is at most `tol`.
     random_state : None, int or generator
         Of the starts.
     n_jobs : int or None
@@ -169,25 +168,23 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         given = None
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, X.shape[1], bool(self.fit_intercept))
-        rows, Q = X, None
-        if not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
-            rows, Q = row_space(X)
+        columns = StandardColumns(X, weights, float(self.l2), bool(self.fit_intercept))
         objective = latent_objective(
-            *(rows, allowed),
+            *(columns.rows, allowed),
             n_hidden=self.n_hidden,
-            l2=self.l2,
+            l2=columns.penalty,
             fit_intercept=bool(self.fit_intercept),
             weights=weights,
             workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
         )
-        source, rng = Starts(X, Q, objective, self.n_hidden), generator(self.random_state)
-        draw = getattr(source, self.init) if given is None else (lambda _: source.pack(*given))
+        source, rng = Starts(columns, objective, self.n_hidden), generator(self.random_state)
+        features = source.features
+        draw = getattr(source, self.init) if given is None else (lambda _: features.pack(*columns.to_rows(*given)))
         solutions = self._run(objective, [draw(rng) for _ in range(self.n_init)])
         best = min((s for s in solutions if s is not None), key=lambda s: s.value)
         if any(s is None or s.status is Status.INTERRUPTED for s in solutions):
             best = replace(best, status=Status.INTERRUPTED)
-        coefficients, intercepts = source.features.unpack(best.parameters)
-        coefficients = coefficients if Q is None else coefficients @ Q.T
+        coefficients, intercepts = columns.to_columns(*features.unpack(best.parameters))
         self.classes_ = classes
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
         self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
@@ -227,7 +224,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     def _solver(self, objective: LatentLikelihood) -> Any:
         convex = bool((objective.allowed.sum(axis=1) == 1).all())
         if self.solver == "auto" and not convex:
-            return LBFGS(memory=20, scaled=True)
+            return LBFGS(memory=20)
         return make_solver(self.solver)
 
     def _check_parameters(self) -> None:

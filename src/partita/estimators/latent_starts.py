@@ -6,15 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from ..core.results import FloatArray, IntArray
 from ..features import LinearMap
 from ..objectives import LatentLikelihood, Likelihood
 from ..solvers import minimize
+from .standard_columns import StandardColumns
 
 #: Newton steps from clusters to weights, and the penalty meanwhile, for each example and columns of variance one: enough to
 #: tell clusters apart, without the certainty of weights that grow without bound.
@@ -28,41 +27,24 @@ class Starts:
 
     Parameters
     ----------
-    X : array or CSR matrix
+    columns : StandardColumns
         The data.
-    Q : array, optional
-        The feature map has the columns ``X Q``.
     objective : LatentLikelihood
-        Its states are pairs (class, hidden), the hidden state last.
+        On the rows of these; its states are pairs (class, hidden), the hidden state last.
     n_hidden : int
     """
 
-    def __init__(self, X: Any, Q: FloatArray | None, objective: LatentLikelihood, n_hidden: int) -> None:
+    def __init__(self, columns: StandardColumns, objective: LatentLikelihood, n_hidden: int) -> None:
         assert isinstance(objective.features, LinearMap)
-        self.X, self.Q, self.objective, self.n_hidden = X, Q, objective, n_hidden
+        self.columns, self.objective, self.n_hidden = columns, objective, n_hidden
         self.features: LinearMap = objective.features
-        w = objective.weights
-        if sp.issparse(X):
-            self.mean, variance = mean_variance_axis(X, axis=0, weights=w)
-        else:
-            self.mean = np.average(X, axis=0, weights=w)
-            variance = np.average((X - self.mean) ** 2, axis=0, weights=w)
-        if not self.features.intercept:
-            variance = variance + self.mean**2
-        self.variance = variance if Q is None else np.full(Q.shape[1], variance.mean())
-        spread = np.sqrt(variance)
-        self.inverse_spread = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
 
     def random(self, rng: np.random.Generator) -> FloatArray:
         """Normal weights, scores of about one."""
-        shape = (self.features.n_outputs, self.X.shape[1])
-        coefficients = rng.standard_normal(shape) * self.inverse_spread / np.sqrt(shape[1])
-        intercepts = 0.1 * rng.standard_normal(shape[0]) - coefficients @ self.mean
-        return self.pack(coefficients, intercepts)
-
-    def pack(self, coefficients: FloatArray, intercepts: FloatArray) -> FloatArray:
-        """The flat vector of weights on the columns of X."""
-        return self.features.pack(coefficients if self.Q is None else coefficients @ self.Q, intercepts)
+        varies, Q = self.columns.varies, self.columns.Q
+        coefficients = rng.standard_normal((self.features.n_outputs, len(varies))) * varies / np.sqrt(len(varies))
+        intercepts = 0.1 * rng.standard_normal(len(coefficients))
+        return self.features.pack(coefficients if Q is None else coefficients @ Q, intercepts)
 
     def kmeans(self, rng: np.random.Generator) -> FloatArray:
         """The clusters of each class as its hidden states, and a rough softmax regression onto them.
@@ -75,15 +57,14 @@ class Starts:
         clear = (classes.sum(axis=1) == 1) & (o.weights > 0.0)
         if not clear.any():
             return self.random(rng)
-        scaled = self.X.multiply(self.inverse_spread).tocsr() if sp.issparse(self.X) else self.X * self.inverse_spread
         states = np.zeros(len(clear), np.int64)
         for c in range(classes.shape[1]):
             rows = np.flatnonzero(clear & classes[:, c])
             if len(rows):
-                states[rows] = c * self.n_hidden + self._clusters(scaled[rows], o.weights[rows], rng)
+                states[rows] = c * self.n_hidden + self._clusters(self.columns.rows[rows], o.weights[rows], rng)
         weights = o.weights * clear
-        columns = np.tile(PENALTY * weights.sum() * self.variance, (self.features.n_outputs, 1))
-        penalty = o.penalty + self.features.pack(columns, np.zeros(len(columns)))
+        penalty = o.penalty.copy()
+        penalty[: self.features.n_coefficients] += PENALTY * weights.sum()
         known: Any = Likelihood(self.features, o.structure, states, weights=weights, penalty=penalty)
         return np.asarray(minimize(known, max_iter=STEPS, tol=0.0).parameters + jitter)
 
