@@ -6,6 +6,7 @@ from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
 from .hidden_chain import HiddenChainCRF
 from .latent_dynamic import LatentDynamicCRF
+from .latent_softmax import LatentSoftmax
 from .likelihood_comparison import tradeoff
 from .markov_network import MarkovNetwork
 from .matching_crf import MatchingCRF
@@ -21,6 +22,7 @@ __all__ = [
     "GraphCRF",
     "HiddenChainCRF",
     "LatentDynamicCRF",
+    "LatentSoftmax",
     "MarkovNetwork",
     "MatchingCRF",
     "MaxEnt",
