@@ -56,6 +56,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/composite_figures.py
 	$(BIN)/python benchmarks/composite_monte_carlo.py
 	$(BIN)/python benchmarks/composite_chunking.py
+	$(BIN)/python benchmarks/latent.py
+	$(BIN)/python benchmarks/hidden_chains.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 

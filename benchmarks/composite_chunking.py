@@ -21,7 +21,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from partita import SequenceData, minimize
 from partita.core.parallel import Workers
-from partita.estimators.chain_prediction import log_probabilities, potentials
+from partita.estimators.chain_prediction import log_probabilities
+from partita.estimators.chain_weights import potentials
 from partita.features.chain import ChainFeatures
 from partita.features.chain_layout import ChainLayout
 from partita.features.pairs import label_indicator, state_pairs

@@ -118,3 +118,15 @@ def test_label_features_ragged_and_regular(rng):
         LabelFeatures(F[0], counts=[2])
     with pytest.raises(ValueError, match="NaN"):
         LabelFeatures(F * np.nan)
+
+
+def test_row_space_leaves_out_directions_that_only_rounding_makes(rng):
+    X = rng.standard_normal((10, 40))
+    X[3] = X[1]
+    X -= X.mean(axis=0)
+    L, Q = row_space(X)
+    assert L.shape == (10, 8)
+    assert Q.shape == (40, 8)
+    np.testing.assert_allclose(L @ Q.T, X, atol=1e-12)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-12)
+    assert row_space(np.zeros((2, 5)))[0].shape == (2, 1)

@@ -12,6 +12,7 @@ from partita.report import (
     ProgressPrinter,
     confusion,
     format_table,
+    plot_boundary,
     plot_confusion,
     plot_convergence,
 )
@@ -45,6 +46,35 @@ def test_confusion_plot_is_a_picture(tmp_path):
     assert (tmp_path / "plot.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     with pytest.raises(ValueError, match="table has no labels"):
         plot_confusion(confusion([], []), tmp_path / "none.png")
+
+
+class Halves:
+    """Predicts a class on each side of x = 0, and remembers where it was asked."""
+
+    def predict(self, X):
+        self.asked = X
+        return np.where(X[:, 0] > 0.0, "right", "left")
+
+
+def test_boundary_plot_is_a_picture_of_regions_and_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    rng, model = np.random.default_rng(0), Halves()
+    X = rng.uniform(-1.0, 1.0, (50, 2))
+    plot_boundary(model, X, model.predict(X), tmp_path / "one.png", resolution=40)
+    assert model.asked.shape == (1600, 2)
+    assert (model.asked.min(axis=0) < X.min(axis=0)).all()
+    assert (model.asked.max(axis=0) > X.max(axis=0)).all()
+    picture = imread(tmp_path / "one.png")[..., :3]
+    rows, columns = picture.shape[:2]
+    left, right = (picture[rows // 4 : rows // 2, columns * k // 10].mean(axis=0) for k in (3, 7))
+    assert left[2] > left[0]  # the first class is blue, the second orange
+    assert right[0] > right[2]
+    plot_boundary({"a": model, "b": model}, X, model.predict(X), tmp_path / "two.png", resolution=40)
+    assert imread(tmp_path / "two.png").shape[1] > 1.5 * columns
+    with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 2\)"):
+        plot_boundary(model, np.zeros((5, 3)), np.zeros(5), tmp_path / "none.png")
 
 
 def test_missing_matplotlib_names_the_extra(tmp_path, monkeypatch):

@@ -4,6 +4,9 @@ from .boltzmann_chain import BoltzmannChain
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
 from .graph_crf import GraphCRF
+from .hidden_chain import HiddenChainCRF
+from .latent_dynamic import LatentDynamicCRF
+from .latent_softmax import LatentSoftmax
 from .likelihood_comparison import tradeoff
 from .markov_network import MarkovNetwork
 from .matching_crf import MatchingCRF
@@ -17,6 +20,9 @@ __all__ = [
     "ChainCRF",
     "ColumnTagger",
     "GraphCRF",
+    "HiddenChainCRF",
+    "LatentDynamicCRF",
+    "LatentSoftmax",
     "MarkovNetwork",
     "MatchingCRF",
     "MaxEnt",

@@ -14,7 +14,6 @@ from ..core.errors import ConvergenceWarning
 from ..core.parallel import Workers
 from ..core.protocols import Progress
 from ..core.results import FloatArray, IntArray, Solution, Status
-from ..core.strings import pack_strings
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
@@ -30,8 +29,9 @@ from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
-from .chain_prediction import ChainPredictionMixin, align_columns, log_probabilities, potentials, vectorizer_of
+from .chain_prediction import ChainPredictionMixin, log_probabilities
 from .chain_streaming import ChainStreamingMixin
+from .chain_weights import align_columns, packed, potentials, vectorizer_of
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
@@ -104,10 +104,6 @@ def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikeliho
         return None
     check_on_chains(composite)
     return replace(composite, random_state=random_state) if composite.random_state is None else composite
-
-
-def _packed(names: list[str] | None) -> tuple[Any, Any]:
-    return (None, None) if names is None else pack_strings(names)
 
 
 def _bounded(objective: Any, lower: FloatArray, upper: FloatArray, group: Any) -> Any:
@@ -412,7 +408,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             start[group] = self._layout.align(self.parameters_, layout)
         holdout = None
         if X_dev is not None:
-            vectorizer = vectorizer_of(*_packed(layout.names), self.hashing)
+            vectorizer = vectorizer_of(*packed(layout.names), self.hashing)
             dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
             expected = labels_of(dev, y_dev, layout.classes)
             check_possible(expected, dev.offsets, *tables, places("y_dev", dev.offsets))
@@ -551,16 +547,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
 
     def _store_layout(self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None) -> None:
         self.classes_ = layout.classes
-        self.n_features_in_ = layout.n_attributes
-        self.vocabulary_bytes_, self.vocabulary_offsets_ = _packed(layout.names)
-        self.state_index_ = layout.state.astype(np.int32)
-        self.transition_index_ = layout.transitions.astype(np.int32)
-        self.start_end_ = layout.start_end
-        self.hashing_ = self.hashing
-        self.parameters_ = values
+        self._store_weights(layout, values)
         self.precision_ = None if precision is None else precision.astype(np.float32)
         self.__dict__.pop("_objective", None)
-        self._cache: dict[str, Any] = {"layout": layout}
 
     def _store_run(self, solution: Solution, status: Status, tables: Any, seen: int) -> None:
         self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = tables

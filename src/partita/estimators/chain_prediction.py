@@ -8,65 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.errors import ModelFileError
-from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray
-from ..core.strings import unpack_strings
 from ..core.validation import check_choice, check_count, check_level
-from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
-from ..features.chain_layout import ChainLayout
-from ..features.state_weights import StateWeights
 from ..objectives.chain_information import EXACT, chain_errors
 from ..report import CoefficientTable, CountPrinter
 from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
-from .forbidden import forbid, mask_scores
-from .sequences import Labels, SequenceData, labels_of, read_sequences, split
-
-
-def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
-    """The data in the columns of a layout; attributes that it does not know are dropped."""
-    X = data.X
-    if data.attributes is not None and layout.names is not None and data.attributes != layout.names:
-        columns = AttributeIndex(layout.names).find(data.attributes)
-        X = assemble(columns[X.indices], X.data, np.diff(X.indptr), layout.n_attributes)
-        return SequenceData._make(X, data.offsets, data.labels, layout.names)
-    if X.shape[0] and X.shape[1] != layout.n_attributes:
-        raise ValueError(f"X has {X.shape[1]} attributes, but the model was fitted to {layout.n_attributes}")
-    return data
-
-
-def vectorizer_of(names: Any, offsets: Any, hashing: int | None) -> AttributeVectorizer | None:
-    """What turns tokens into the columns of a model: by hashing, or by packed names; None if there are no names."""
-    if hashing is not None:
-        return AttributeVectorizer(hashing=hashing)
-    if names is None:
-        return None
-    return AttributeVectorizer.from_state({"min_frequency": 0, "hashing": None}, {"names": names, "offsets": offsets})
-
-
-def state_weights(layout: ChainLayout, values: FloatArray) -> StateWeights:
-    """The weights of attributes as a table."""
-    attribute, label = layout.state.T
-    return StateWeights(attribute, label, layout.parts(values)[0], layout.n_attributes, layout.n_labels)
-
-
-def potentials(
-    layout: ChainLayout, values: FloatArray, data: SequenceData, tables: Any, workers: Workers, state: Any = None
-) -> tuple[FloatArray, FloatArray]:
-    """Scores of labels and of transitions; `state` are the weights of attributes as a table, if at hand."""
-    _, transition, start, end = layout.parts(values)
-    state = state or state_weights(layout, values)
-    unary = state.scores(data.X, workers)
-    pairwise = np.zeros((layout.n_labels, layout.n_labels))
-    pairwise[tuple(layout.transitions.T)] = transition
-    offsets = np.unique(data.offsets)  # without empty sequences
-    if layout.start_end:
-        unary[offsets[:-1]] += start
-        unary[offsets[1:] - 1] += end
-    forbid(unary, pairwise, offsets, *tables)
-    return unary, pairwise
+from .chain_weights import ChainWeightsMixin, Tagging
+from .forbidden import mask_scores
+from .sequences import Labels, labels_of, read_sequences, split
 
 
 def log_probabilities(chain: Chain, scores: tuple[FloatArray, FloatArray], labels: Labels) -> FloatArray:
@@ -78,46 +29,16 @@ def log_probabilities(chain: Chain, scores: tuple[FloatArray, FloatArray], label
     return inside - chain.log_partition(scores)
 
 
-class _Tagging:
-    """Sequences to be labelled: their scores, and the structure that knows what to do with them."""
+class LabellingMixin(ChainWeightsMixin):
+    """Labels of positions and their probabilities, for models with a method `predict`."""
 
-    def __init__(self, model: Any, X: Any, lengths: Any) -> None:
-        check_is_fitted(model, "parameters_")
-        layout = model._layout
-        data = align_columns(read_sequences(X, lengths, model._vectorizer, fit=False), layout)
-        self.data, self.labels = data, layout.classes.tolist()
-        self.full = data.lengths > 0
-        self.potentials: Any = None
-        self.chain: Any = None
-        if self.full.any():
-            tables = (model.forbidden_transitions_, model.forbidden_starts_, model.forbidden_ends_)
-            self.chain = Chain(layout.n_labels, data.lengths[self.full], model.n_jobs)
-            self.potentials = potentials(
-                layout, model.parameters_, data, tables, Workers(model.n_jobs), model._state_weights
-            )
+    def _label_marginals(self, tagging: Tagging) -> FloatArray:
+        """The probability of every label at every position."""
+        return np.asarray(tagging.chain.infer(tagging.potentials).marginals[0])
 
-    def decode(self, codes: Any) -> list[list[Any]]:
-        """A list of labels per sequence."""
-        table = np.empty(len(self.labels), object)
-        table[:] = self.labels
-        return split(table[codes].tolist(), self.data.offsets)
-
-    def spread(self, values: FloatArray) -> FloatArray:
-        """A value for each sequence, 0 for the empty ones."""
-        out = np.zeros(len(self.full))
-        out[self.full] = values
-        return out
-
-
-class ChainPredictionMixin:
-    """Predictions, probabilities, weights by name, explanations and standard errors of a chain."""
-
-    def predict(self: Any, X: Any, lengths: Any = None) -> list[list[Any]]:
-        """The most probable labelling of each sequence."""
-        tagging = _Tagging(self, X, lengths)
-        if tagging.chain is None:
-            return [[] for _ in tagging.full]
-        return tagging.decode(tagging.chain.argmax(tagging.potentials)[0])
+    def _labels_as_states(self, labels: Labels) -> Labels:
+        """What labels say of the states of the chain, which are the labels themselves here."""
+        return labels
 
     def predict_single(self: Any, sequence: Any) -> list[Any]:
         """The most probable labelling of one sequence."""
@@ -129,10 +50,10 @@ class ChainPredictionMixin:
         For each sequence a list of dicts ``{label: probability}``; with `as_array`, an array of shape (positions, labels) in
         the order of `classes_`.
         """
-        tagging = _Tagging(self, X, lengths)
+        tagging = Tagging(self, X, lengths)
         P = np.zeros((0, len(tagging.labels)))
         if tagging.chain is not None:
-            P = tagging.chain.infer(tagging.potentials).marginals[0]
+            P = self._label_marginals(tagging)
         if as_array:
             return split(P, tagging.data.offsets)
         return split([dict(zip(tagging.labels, row, strict=True)) for row in P.tolist()], tagging.data.offsets)
@@ -141,30 +62,10 @@ class ChainPredictionMixin:
         """The probability of every label at every position of one sequence."""
         return self.predict_marginals([sequence])[0]  # type: ignore[no-any-return]
 
-    def predict_kbest(self: Any, X: Any, k: int, lengths: Any = None) -> list[list[tuple[list[Any], float]]]:
-        """The k most probable labellings of each sequence, best first, each with its log-probability.
-
-        Fewer than k where a sequence has fewer.
-        """
-        check_count("k", k, minimum=1)
-        tagging = _Tagging(self, X, lengths)
-        out: list[list[tuple[list[Any], float]]] = [[] if full else [([], 0.0)] for full in tagging.full]
-        if tagging.chain is None:
-            return out
-        Y, scores = tagging.chain.kbest(tagging.potentials, k)
-        scores = scores - tagging.chain.log_partition(tagging.potentials)
-        where = np.flatnonzero(tagging.full)
-        for codes, values in zip(Y, scores, strict=True):
-            labellings = tagging.decode(codes)
-            for i, value in zip(where.tolist(), values.tolist(), strict=True):
-                if value > -np.inf:
-                    out[i].append((labellings[i], value))
-        return out
-
     def predict_log_proba(self: Any, X: Any, y: Any = None, lengths: Any = None) -> FloatArray:
         """Log-probability of the given labelling of each sequence (of all that fit, where labels are None or sets)."""
-        tagging = _Tagging(self, X, lengths)
-        labels = labels_of(tagging.data, y, self.classes_)
+        tagging = Tagging(self, X, lengths)
+        labels = self._labels_as_states(labels_of(tagging.data, y, self.classes_))
         if tagging.chain is None:
             return np.zeros(len(tagging.full))
         return tagging.spread(log_probabilities(tagging.chain, tagging.potentials, labels))
@@ -191,10 +92,41 @@ class ChainPredictionMixin:
         right = [best in label if isinstance(label, frozenset) else best == label for label, best in pairs]
         return float(np.mean(right))
 
+
+class ChainPredictionMixin(LabellingMixin):
+    """Predictions, probabilities, weights by name, explanations and standard errors of a chain."""
+
+    def predict(self: Any, X: Any, lengths: Any = None) -> list[list[Any]]:
+        """The most probable labelling of each sequence."""
+        tagging = Tagging(self, X, lengths)
+        if tagging.chain is None:
+            return [[] for _ in tagging.full]
+        return tagging.decode(tagging.chain.argmax(tagging.potentials)[0])
+
+    def predict_kbest(self: Any, X: Any, k: int, lengths: Any = None) -> list[list[tuple[list[Any], float]]]:
+        """The k most probable labellings of each sequence, best first, each with its log-probability.
+
+        Fewer than k where a sequence has fewer.
+        """
+        check_count("k", k, minimum=1)
+        tagging = Tagging(self, X, lengths)
+        out: list[list[tuple[list[Any], float]]] = [[] if full else [([], 0.0)] for full in tagging.full]
+        if tagging.chain is None:
+            return out
+        Y, scores = tagging.chain.kbest(tagging.potentials, k)
+        scores = scores - tagging.chain.log_partition(tagging.potentials)
+        where = np.flatnonzero(tagging.full)
+        for codes, values in zip(Y, scores, strict=True):
+            labellings = tagging.decode(codes)
+            for i, value in zip(where.tolist(), values.tolist(), strict=True):
+                if value > -np.inf:
+                    out[i].append((labellings[i], value))
+        return out
+
     def sample(self: Any, X: Any, size: int = 1, random_state: Any = None, lengths: Any = None) -> list[list[list[Any]]]:
         """Labellings drawn at random by their probability: for each sequence, a list of `size` of them."""
         check_count("size", size)
-        tagging = _Tagging(self, X, lengths)
+        tagging = Tagging(self, X, lengths)
         if tagging.chain is None:
             return [[[] for _ in range(size)] for _ in tagging.full]
         seed = self.random_state if random_state is None else random_state
@@ -207,7 +139,7 @@ class ChainPredictionMixin:
         A feature's push is what it adds to the score of the predicted label, less what it adds to that of the runner-up (the
         most probable other label there), the neighbours' labels being as predicted. ``print`` the answer to read it.
         """
-        tagging = _Tagging(self, [sequence], None)
+        tagging = Tagging(self, [sequence], None)
         length = int(tagging.data.offsets[-1])
         if position is not None and not -length <= check_count("position", position, minimum=-length) < length:
             raise ValueError(f"position must be below the length of the sequence, {length}; got {position}")
@@ -218,7 +150,7 @@ class ChainPredictionMixin:
         chosen = range(length) if position is None else [position % length]
         return Explanation(tuple(self._explain(tagging, codes, P[t], t) for t in chosen))
 
-    def _explain(self: Any, tagging: _Tagging, codes: Any, p: FloatArray, t: int) -> PositionExplanation:
+    def _explain(self: Any, tagging: Tagging, codes: Any, p: FloatArray, t: int) -> PositionExplanation:
         labels, layout, X = tagging.labels, self._layout, tagging.data.X
         best = int(codes[t])
         others = np.where(np.arange(len(p)) == best, -1.0, p)
@@ -324,66 +256,3 @@ class ChainPredictionMixin:
         random = generator(self.random_state if random_state is None else random_state)
         progress = CountPrinter("standard errors", draws) if self.verbose else None
         return chain_errors(self._objective.at(self.parameters_), method, draws, random, progress)
-
-    @property
-    def attributes_(self: Any) -> list[Any]:
-        """Names of the attributes; their numbers if there are no names."""
-        check_is_fitted(self, "parameters_")
-        names = self._layout.names
-        return list(range(self.n_features_in_)) if names is None else names
-
-    @property
-    def state_features_(self: Any) -> dict[Any, float]:
-        """``{(attribute, label): weight}``"""
-        return self._named_weights[0]  # type: ignore[no-any-return]
-
-    @property
-    def transition_features_(self: Any) -> dict[Any, float]:
-        """``{(label from, label to): weight}``"""
-        return self._named_weights[1]  # type: ignore[no-any-return]
-
-    @property
-    def start_features_(self: Any) -> dict[Any, float]:
-        """``{label: weight}`` for standing first."""
-        return self._named_weights[2]  # type: ignore[no-any-return]
-
-    @property
-    def end_features_(self: Any) -> dict[Any, float]:
-        """``{label: weight}`` for standing last."""
-        return self._named_weights[3]  # type: ignore[no-any-return]
-
-    def _cached(self: Any, name: str, make: Any) -> Any:
-        """What follows from the fitted arrays is made when first asked for, and forgotten in files and copies."""
-        check_is_fitted(self, "parameters_")
-        cache = self.__dict__.setdefault("_cache", {})
-        if name not in cache:
-            cache[name] = make()
-        return cache[name]
-
-    @property
-    def _layout(self: Any) -> ChainLayout:
-        def make() -> ChainLayout:
-            packed = (self.vocabulary_bytes_, self.vocabulary_offsets_)
-            names = None if packed[0] is None else unpack_strings(*packed)
-            index = (self.state_index_.astype(np.int64), self.transition_index_.astype(np.int64))
-            layout = ChainLayout(self.classes_, names, self.n_features_in_, *index, self.start_end_)
-            if not layout.fits(self.parameters_):
-                raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
-            return layout
-
-        return self._cached("layout", make)  # type: ignore[no-any-return]
-
-    @property
-    def _named_weights(self: Any) -> tuple[dict[Any, float], ...]:
-        return self._cached("weights", lambda: self._layout.dicts(self.parameters_))  # type: ignore[no-any-return]
-
-    @property
-    def _state_weights(self: Any) -> StateWeights:
-        return self._cached("state", lambda: state_weights(self._layout, self.parameters_))  # type: ignore[no-any-return]
-
-    @property
-    def _vectorizer(self: Any) -> AttributeVectorizer | None:
-        def make() -> AttributeVectorizer | None:
-            return vectorizer_of(self.vocabulary_bytes_, self.vocabulary_offsets_, self.hashing_)
-
-        return self._cached("vectorizer", make)  # type: ignore[no-any-return]

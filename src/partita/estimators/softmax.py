@@ -27,14 +27,13 @@ from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
 from .data import class_codes, training_data, unchanged_on_failure
 from .persistence import SavedModel
+from .standard_columns import WIDE
 from .streaming import StreamingMixin, solver_seed
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
 #: Gradient of the mean loss above which a stochastic solver that no longer improves deserves one.
 FAR_STALLED = 0.01
-#: Columns per example from which dense data are first rotated into their row space.
-WIDE = 1.5
 
 
 def softmax_objective(

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 
 from ..core.parallel import Workers
@@ -20,6 +21,8 @@ from ..kernels import dense, sparse
 SINGLE_RANGE = (1e-12, 1e12)
 #: Bytes of X that one block of the fused product may take: half a core's second-level cache.
 BLOCK_BYTES = 200_000
+#: Length of what a row adds to the others, relative to the longest row, below which it counts as nothing.
+DEPENDENT = 1e-11
 
 
 class LinearMap:
@@ -388,9 +391,16 @@ def row_space(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``(L, Q)`` with ``X = L Q'`` and orthonormal columns in Q, for X with fewer rows than columns.
 
     Weights outside the row space change no potential and only add to a penalty that is the same for all columns, so
-    fitting on L and multiplying by Q' gives the same optimum with as many columns as there are examples.
+    fitting on L and multiplying by Q' gives the same optimum with as many columns as there are examples, or fewer where rows
+    depend on each other (centred ones do): a direction that only rounding tells from zero would get weights without limit.
     """
     Q, R = np.linalg.qr(X.T)
+    pivots = np.abs(np.diag(R))
+    if pivots.min() <= DEPENDENT * pivots.max():
+        Q, R, order = scipy.linalg.qr(X.T, mode="economic", pivoting=True)
+        pivots = np.abs(np.diag(R))
+        rank = max(1, np.count_nonzero(pivots > DEPENDENT * pivots.max()))
+        Q, R = np.ascontiguousarray(Q[:, :rank]), R[:rank, np.argsort(order)]
     return np.ascontiguousarray(R.T), Q
 
 

@@ -7,6 +7,7 @@ from .elastic_net import ElasticNet, ElasticNetPoint
 from .feasible_set import FeasibleSet
 from .graph import GraphLikelihood, GraphPoint
 from .l1 import L1, L1Point
+from .latent import LatentLikelihood, LatentPoint
 from .likelihood import Likelihood, LikelihoodPoint
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "GraphLikelihood",
     "GraphPoint",
     "L1Point",
+    "LatentLikelihood",
+    "LatentPoint",
     "Likelihood",
     "LikelihoodPoint",
     "compile_constraints",

@@ -142,7 +142,19 @@ class Likelihood:
         u = self.features.forward(theta)
         if self.has_offset:
             u = u + self.structure.offset
+        return self.view(theta, u)
+
+    def view(self, theta: FloatArray, u: FloatArray) -> LikelihoodPoint:
+        """The point with parameters theta, whose scores u are known."""
         return LikelihoodPoint(self, theta, u)
+
+    def loss(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The loss at scores u, the marginals, and its gradient in u."""
+        return self.structure.loss(u, self.y, self.weights, self.workers)
+
+    def subspace(self, u: FloatArray, images: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The loss at u + sum_a c_a images[a], its gradient and Hessian in c."""
+        return self.structure.subspace(u, images, c, self.y, self.weights, self.workers)
 
 
 class OnLikelihood:
@@ -200,7 +212,7 @@ class LikelihoodPoint:
         self.u = u
         if known is None:
             o = objective
-            loss, self.marginals, self.residual = o.structure.loss(u, o.y, o.weights, o.workers)
+            loss, self.marginals, self.residual = o.loss(u)
             # no BLAS: it would split long vectors over threads, which spin on afterwards
             self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
             if o.linear is not None:
@@ -226,7 +238,7 @@ class LikelihoodPoint:
         return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
 
     def _moved(self, step: FloatArray, image: FloatArray) -> LikelihoodPoint:
-        point = LikelihoodPoint(self.objective, self.parameters + step, self.u + image)
+        point = self.objective.view(self.parameters + step, self.u + image)
         point._came_by = (step, image)
         return point
 
@@ -355,8 +367,7 @@ class LikelihoodSubspace:
 
     def evaluate(self, coordinates: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Value, gradient and Hessian in the coordinates; no product with the data."""
-        o = self.origin.objective
-        loss, gradient, hessian = o.structure.subspace(self.origin.u, self.images, coordinates, o.y, o.weights, o.workers)
+        loss, gradient, hessian = self.origin.objective.subspace(self.origin.u, self.images, coordinates)
         bend = self._quadratic @ coordinates
         value = loss + self._constant + float(coordinates @ (self._linear + 0.5 * bend))
         return value, gradient + self._linear + bend, hessian + self._quadratic

@@ -2,7 +2,7 @@
 
 from .chunks import ChunkScores, chunk_scores
 from .labels import Confusion, LabelScores, confusion, label_scores, sequence_accuracy, token_accuracy
-from .plots import plot_confusion, plot_convergence
+from .plots import plot_boundary, plot_confusion, plot_convergence
 from .progress import CountPrinter, ProgressPrinter
 from .tables import CoefficientTable, format_table
 from .terminal import label_types, render_legend, render_tagged, wants_color
@@ -19,6 +19,7 @@ __all__ = [
     "format_table",
     "label_scores",
     "label_types",
+    "plot_boundary",
     "plot_confusion",
     "plot_convergence",
     "render_legend",

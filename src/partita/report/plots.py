@@ -67,3 +67,42 @@ def plot_confusion(table: Confusion, path: str | os.PathLike[str], title: str = 
     axes.set(xlabel="predicted", ylabel="true")
     figure.suptitle(title)
     figure.savefig(os.fspath(path), dpi=130)
+
+
+def plot_boundary(
+    model: Any, X: Any, y: Any, path: str | os.PathLike[str], title: str = "", *, resolution: int = 300
+) -> None:
+    """Save a picture of the regions in which classifiers predict each class of 2-D data, with the data on top.
+
+    Parameters
+    ----------
+    model : fitted classifier, or mapping of names to fitted classifiers
+        One panel for each.
+    X : array of shape (n_samples, 2)
+    y : array of shape (n_samples,)
+    path : str or path
+    resolution : int
+        Points of the grid along each side.
+    """
+    models = dict(model) if isinstance(model, Mapping) else {"": model}
+    points, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    if points.ndim != 2 or points.shape[1] != 2 or len(points) != len(y) or not len(y):
+        raise ValueError(f"X must have shape (n_samples, 2) and y as many labels; got {points.shape} and {y.shape}")
+    margin = 0.08 * np.ptp(points, axis=0) + 1e-12
+    low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+    side = [np.linspace(low[j], high[j], resolution) for j in range(2)]
+    grid = np.column_stack([plane.ravel() for plane in np.meshgrid(*side)])
+    regions = [np.asarray(each.predict(grid)) for each in models.values()]
+    labels = np.unique(np.concatenate([y, *regions]))
+    figure = new_figure(4.2 * len(models), 4.2)
+    for axes, name, region in zip(figure.subplots(1, len(models), squeeze=False)[0], models, regions, strict=True):
+        for k, label in enumerate(labels):
+            colour = f"C{k % 10}"
+            inside = (region == label).reshape(resolution, resolution).astype(np.float64)
+            if inside.any():
+                axes.contourf(*side, inside, levels=[0.5, 1.5], colors=colour, alpha=0.25)
+            axes.plot(*points[y == label].T, ".", color=colour, markersize=3, label=str(label))
+        axes.set(title=name, xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.legend(fontsize=8)
+    figure.suptitle(title)
+    figure.savefig(os.fspath(path), dpi=100)

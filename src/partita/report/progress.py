@@ -9,17 +9,17 @@ from ..core.protocols import Progress
 
 
 class ProgressPrinter:
-    """Writes one line per iteration to standard error, at most one in `every` seconds."""
+    """Writes one line per iteration to standard error, at most one in `every` seconds; `prefix` tells runs apart."""
 
-    def __init__(self, every: float = 0.5) -> None:
-        self.every = every
+    def __init__(self, every: float = 0.5, prefix: str = "") -> None:
+        self.every, self.prefix = every, prefix
         self._last = -1.0
 
     def __call__(self, progress: Progress) -> bool:
         if self._last < 0.0 or progress.seconds - self._last >= self.every:
             self._last = progress.seconds
             sys.stderr.write(
-                f"{progress.solver}: iteration {progress.iteration}, objective {progress.objective:.8g}, "
+                f"{self.prefix}{progress.solver}: iteration {progress.iteration}, objective {progress.objective:.8g}, "
                 f"gradient {progress.gradient_norm:.2e}, {progress.seconds:.2f} s\n"
             )
         return False

@@ -219,9 +219,10 @@ def _plane_minimum(plane: Subspace, c: FloatArray) -> FloatArray:
     value, gradient, hessian = plane.evaluate(c)
     first = float(np.abs(gradient).max())
     for _ in range(10):
-        scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-        scaled = hessian / np.outer(scale, scale) + 1e-12 * np.eye(len(c))
-        move = -np.linalg.solve(scaled, gradient / scale) / scale
+        scale = np.sqrt(np.maximum(np.abs(np.diag(hessian)), 1e-300))
+        values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+        # absolute values: where the objective is not convex, the step still descends
+        move = -(vectors @ ((vectors.T @ (gradient / scale)) / np.maximum(np.abs(values), 1e-12))) / scale
         damping = 1.0
         while damping > 1e-3:
             trial = plane.evaluate(c + damping * move)

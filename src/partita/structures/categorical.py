@@ -172,7 +172,7 @@ class Categorical:
     ) -> tuple[float, FloatArray, FloatArray]:
         """The loss at u + sum_a c_a du[a], its gradient and Hessian in c."""
         offsets = self.offsets(len(y))
-        return _subspace_sums(
+        return subspace_sums(
             kernels.subspace, (u.ravel(), du.reshape(len(c), -1), c, offsets, y, w), len(y), len(c), workers
         )
 
@@ -210,10 +210,10 @@ class Binary(Categorical):
     def subspace(
         self, u: FloatArray, du: FloatArray, c: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers
     ) -> tuple[float, FloatArray, FloatArray]:
-        return _subspace_sums(kernels.binary_subspace, (u.ravel(), du.reshape(len(c), -1), c, y, w), len(y), len(c), workers)
+        return subspace_sums(kernels.binary_subspace, (u.ravel(), du.reshape(len(c), -1), c, y, w), len(y), len(c), workers)
 
 
-def _subspace_sums(
+def subspace_sums(
     kernel: Any, arguments: tuple[Any, ...], n_examples: int, k: int, workers: Workers
 ) -> tuple[float, FloatArray, FloatArray]:
     """Run a subspace kernel over chunks of examples and add the parts in order."""

@@ -1,0 +1,181 @@
+"""The weights of a fitted chain: by name, and as scores of new sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.errors import ModelFileError
+from ..core.parallel import Workers
+from ..core.results import FloatArray
+from ..core.strings import pack_strings, unpack_strings
+from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
+from ..features.chain_layout import ChainLayout
+from ..features.state_weights import StateWeights
+from ..structures import Chain
+from .forbidden import forbid
+from .sequences import SequenceData, read_sequences, split
+
+
+def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
+    """The data in the columns of a layout; attributes that it does not know are dropped."""
+    X = data.X
+    if data.attributes is not None and layout.names is not None and data.attributes != layout.names:
+        columns = AttributeIndex(layout.names).find(data.attributes)
+        X = assemble(columns[X.indices], X.data, np.diff(X.indptr), layout.n_attributes)
+        return SequenceData._make(X, data.offsets, data.labels, layout.names)
+    if X.shape[0] and X.shape[1] != layout.n_attributes:
+        raise ValueError(f"X has {X.shape[1]} attributes, but the model was fitted to {layout.n_attributes}")
+    return data
+
+
+def packed(names: list[str] | None) -> tuple[Any, Any]:
+    """Names as two arrays, for files."""
+    return (None, None) if names is None else pack_strings(names)
+
+
+def vectorizer_of(names: Any, offsets: Any, hashing: int | None) -> AttributeVectorizer | None:
+    """What turns tokens into the columns of a model: by hashing, or by packed names; None if there are no names."""
+    if hashing is not None:
+        return AttributeVectorizer(hashing=hashing)
+    if names is None:
+        return None
+    return AttributeVectorizer.from_state({"min_frequency": 0, "hashing": None}, {"names": names, "offsets": offsets})
+
+
+def state_weights(layout: ChainLayout, values: FloatArray) -> StateWeights:
+    """The weights of attributes as a table."""
+    attribute, label = layout.state.T
+    return StateWeights(attribute, label, layout.parts(values)[0], layout.n_attributes, layout.n_labels)
+
+
+def potentials(
+    layout: ChainLayout, values: FloatArray, data: SequenceData, tables: Any, workers: Workers, state: Any = None
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of labels and of transitions; `state` are the weights of attributes as a table, if at hand."""
+    _, transition, start, end = layout.parts(values)
+    state = state or state_weights(layout, values)
+    unary = state.scores(data.X, workers)
+    pairwise = np.zeros((layout.n_labels, layout.n_labels))
+    pairwise[tuple(layout.transitions.T)] = transition
+    offsets = np.unique(data.offsets)  # without empty sequences
+    if layout.start_end:
+        unary[offsets[:-1]] += start
+        unary[offsets[1:] - 1] += end
+    forbid(unary, pairwise, offsets, *tables)
+    return unary, pairwise
+
+
+class Tagging:
+    """Sequences to be labelled: their scores, and the structure that knows what to do with them."""
+
+    def __init__(self, model: Any, X: Any, lengths: Any) -> None:
+        check_is_fitted(model, "parameters_")
+        layout = model._layout
+        data = align_columns(read_sequences(X, lengths, model._vectorizer, fit=False), layout)
+        self.data, self.labels = data, model.classes_.tolist()
+        self.full = data.lengths > 0
+        self.potentials: Any = None
+        self.chain: Any = None
+        if self.full.any():
+            tables = (model.forbidden_transitions_, model.forbidden_starts_, model.forbidden_ends_)
+            self.chain = Chain(layout.n_labels, data.lengths[self.full], model.n_jobs)
+            self.potentials = potentials(
+                layout, model.parameters_, data, tables, Workers(model.n_jobs), model._state_weights
+            )
+
+    def decode(self, codes: Any) -> list[list[Any]]:
+        """A list of labels per sequence."""
+        table = np.empty(len(self.labels), object)
+        table[:] = self.labels
+        return split(table[codes].tolist(), self.data.offsets)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """A value for each sequence, 0 for the empty ones."""
+        out = np.zeros(len(self.full))
+        out[self.full] = values
+        return out
+
+
+class ChainWeightsMixin:
+    """Weights by name, and what follows from them, of a model whose fitted state `_store_weights` wrote."""
+
+    @property
+    def _states(self: Any) -> Any:
+        """What stands at a position of the chain: the labels."""
+        return self.classes_
+
+    def _store_weights(self: Any, layout: ChainLayout, values: FloatArray) -> None:
+        self.n_features_in_ = layout.n_attributes
+        self.vocabulary_bytes_, self.vocabulary_offsets_ = packed(layout.names)
+        self.state_index_ = layout.state.astype(np.int32)
+        self.transition_index_ = layout.transitions.astype(np.int32)
+        self.start_end_ = layout.start_end
+        self.hashing_ = self.hashing
+        self.parameters_ = values
+        self._cache: dict[str, Any] = {"layout": layout}
+
+    @property
+    def attributes_(self: Any) -> list[Any]:
+        """Names of the attributes; their numbers if there are no names."""
+        check_is_fitted(self, "parameters_")
+        names = self._layout.names
+        return list(range(self.n_features_in_)) if names is None else names
+
+    @property
+    def state_features_(self: Any) -> dict[Any, float]:
+        """``{(attribute, label): weight}``"""
+        return self._named_weights[0]  # type: ignore[no-any-return]
+
+    @property
+    def transition_features_(self: Any) -> dict[Any, float]:
+        """``{(label from, label to): weight}``"""
+        return self._named_weights[1]  # type: ignore[no-any-return]
+
+    @property
+    def start_features_(self: Any) -> dict[Any, float]:
+        """``{label: weight}`` for standing first."""
+        return self._named_weights[2]  # type: ignore[no-any-return]
+
+    @property
+    def end_features_(self: Any) -> dict[Any, float]:
+        """``{label: weight}`` for standing last."""
+        return self._named_weights[3]  # type: ignore[no-any-return]
+
+    def _cached(self: Any, name: str, make: Any) -> Any:
+        """What follows from the fitted arrays is made when first asked for, and forgotten in files and copies."""
+        check_is_fitted(self, "parameters_")
+        cache = self.__dict__.setdefault("_cache", {})
+        if name not in cache:
+            cache[name] = make()
+        return cache[name]
+
+    @property
+    def _layout(self: Any) -> ChainLayout:
+        def make() -> ChainLayout:
+            vocabulary = (self.vocabulary_bytes_, self.vocabulary_offsets_)
+            names = None if vocabulary[0] is None else unpack_strings(*vocabulary)
+            index = (self.state_index_.astype(np.int64), self.transition_index_.astype(np.int64))
+            layout = ChainLayout(self._states, names, self.n_features_in_, *index, self.start_end_)
+            if not layout.fits(self.parameters_):
+                raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
+            return layout
+
+        return self._cached("layout", make)  # type: ignore[no-any-return]
+
+    @property
+    def _named_weights(self: Any) -> tuple[dict[Any, float], ...]:
+        return self._cached("weights", lambda: self._layout.dicts(self.parameters_))  # type: ignore[no-any-return]
+
+    @property
+    def _state_weights(self: Any) -> StateWeights:
+        return self._cached("state", lambda: state_weights(self._layout, self.parameters_))  # type: ignore[no-any-return]
+
+    @property
+    def _vectorizer(self: Any) -> AttributeVectorizer | None:
+        def make() -> AttributeVectorizer | None:
+            return vectorizer_of(self.vocabulary_bytes_, self.vocabulary_offsets_, self.hashing_)
+
+        return self._cached("vectorizer", make)  # type: ignore[no-any-return]

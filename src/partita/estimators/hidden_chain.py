@@ -1,0 +1,254 @@
+"""Sequences with one label each, and hidden states at their positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import ClassifierMixin
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..core.validation import check_flag, check_weights
+from ..features.attributes import AttributeVectorizer
+from ..features.chain import ChainFeatures
+from ..features.chain_layout import ChainLayout
+from ..features.tied import TiedFeatures
+from ..objectives.chain import ChainLikelihood
+from ..structures import Chain
+from .chain_weights import Tagging
+from .data import unchanged_on_failure
+from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
+from .sequences import Labels, SequenceData, counting, encode_labels, read_sequences, split
+
+
+class HiddenChainCRF(ClassifierMixin, HiddenStates):
+    """A classifier of sequences, with a hidden state at every position (Quattoni et al., 2007).
+
+    ``p(label | x)`` is proportional to the sum over hidden states h_1, h_2, … of
+    ``exp(sum_t theta[label, h_t] . x_t + sum_t A[label, h_{t-1}, h_t] + a[label, h_first] + b[label, h_last])``.
+    Fitting minimises ``sum_i w_i (-log p(label_i | x_i))`` plus ``l2 / 2`` times the sum of squares of all weights, which
+    has local minima. With one hidden state it is a softmax regression on summed attributes and the length.
+
+    Parameters
+    ----------
+    n_hidden : int
+        Hidden states of each label.
+    shared : bool
+        Whether attributes have the same weights for all labels: labels then differ in how states follow each other, as in
+        the paper (whose weights of a label with a state are in A and a here).
+    l2 : float
+        Strength of the quadratic penalty, on all weights.
+    solver : str or solver object
+        ``"auto"`` (scaled L-BFGS), ``"majorize"`` (never rises), ``"lbfgs"``, ``"cg"``, ``"newton"``, …
+    start_end : bool
+        Whether there are a and b, weights of states for standing first and last.
+    hashing : int or None
+        Number of columns to hash attributes into. The model then keeps no names.
+    init : {"left_right", "kmeans", "random"}
+        Starts: ten iterations towards a guess of the hidden states, by the part of the sequence (the first state in the
+        first part, and so on) or by clusters of attributes; or random weights.
+    init_scale : float
+        Standard deviation of random weights, from which every start begins. At zero with ``init="random"`` nothing tells the
+        hidden states apart, and they stay alike.
+    n_init : int
+        Number of starts; the fit with the lowest objective is kept.
+    max_iter : int
+        Most iterations of the solver, from each start.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by the number of positions, is at most `tol`.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    random_state : None, int or generator
+        Of the starts.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, sorted.
+    state_features_, transition_features_ : dict
+        ``{(attribute, (label, h)): weight}`` and ``{((label, h), (label, h)): weight}``.
+    start_features_, end_features_ : dict
+        ``{(label, h): weight}``, empty without `start_end`.
+    objectives_ : array
+        The objective that each start led to.
+    n_hidden_, n_features_in_, n_iter_ : int
+    trace_ : Trace
+    status_ : Status
+        Of the fit that was kept.
+
+    Notes
+    -----
+    X is as in `ChainCRF`: a list of sequences of tokens or of matrices with a row per position, one stacked matrix with
+    ``lengths=``, or `SequenceData`. y has one label, a string or an integer, for each sequence.
+
+    Examples
+    --------
+    Sequences of the same letters, told apart by their order:
+
+    >>> from partita import HiddenChainCRF
+    >>> X = [[[letter] for letter in word] for word in ("aabb", "ab", "aab", "bbaa", "ba", "baa")]
+    >>> y = ["rises", "rises", "rises", "falls", "falls", "falls"]
+    >>> model = HiddenChainCRF(n_hidden=2, l2=0.1, random_state=0).fit(X, y)
+    >>> model.predict([[["a"], ["b"], ["b"]], [["b"], ["b"], ["a"]]])
+    array(['rises', 'falls'], dtype='<U5')
+    """
+
+    def __init__(
+        self,
+        n_hidden: int = 3,
+        shared: bool = False,
+        l2: float = 1.0,
+        solver: Any = "auto",
+        start_end: bool = True,
+        hashing: int | None = None,
+        init: str = "left_right",
+        init_scale: float = 0.1,
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 2e-6,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.shared = shared
+        self.l2 = l2
+        self.solver = solver
+        self.start_end = start_end
+        self.hashing = hashing
+        self.init = init
+        self.init_scale = init_scale
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None) -> HiddenChainCRF:
+        """Fit to sequences X and their labels y. A failed fit changes nothing.
+
+        Parameters
+        ----------
+        X, lengths
+            As in `ChainCRF`.
+        y : list of labels
+            One for each sequence: strings or integers.
+        sample_weight : array of shape (n_sequences,), optional
+        """
+        with unchanged_on_failure(self):
+            return self._fit(X, y, lengths, sample_weight)
+
+    def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any) -> HiddenChainCRF:
+        self._check_parameters()
+        check_flag("shared", self.shared)
+        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
+        _check_not_empty(data)
+        labels = _sequence_labels(y, len(data))
+        weights = check_weights("sample_weight", sample_weight, len(data))
+        data, weights, _ = counting(data, labels.take(np.repeat(np.arange(len(data)), data.lengths)), weights)
+        labels = data.labels.compact()  # type: ignore[union-attr]
+        n, H = len(labels.classes), self.n_hidden
+        if n < 2:
+            raise ValueError(f"y must hold at least two different labels, got only {labels.classes.tolist()[0]!r}")
+        states, features = hidden_labels(labels, H), self._features(data, n)
+        group = _same_over_labels(features, H) if self.shared else np.arange(features.size)
+        tied: Any = TiedFeatures(features, group) if self.shared else features
+        options: dict[str, Any] = {"sets": states.sets, "weights": weights, "penalty": float(self.l2)}
+        options["forbidden"] = np.repeat(np.repeat(~np.eye(n, dtype=bool), H, axis=0), H, axis=1)
+
+        def guessed(random: np.random.Generator) -> ChainLikelihood:
+            if self.init == "kmeans":
+                h = clusters(data.X, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
+            else:
+                h = parts(data.offsets[:-1], len(labels.codes), H)
+            return ChainLikelihood(tied, labels.codes * H + h, **options)
+
+        # The label of a sequence never changes within it, and any hidden state goes with it.
+        values = self._best(ChainLikelihood(tied, states.codes, **options), guessed).parameters[group]
+        layout = ChainLayout.of(features, states.classes, data.attributes)
+        self._store_states(labels.classes, layout, values, options["forbidden"], trim=not isinstance(X, SequenceData))
+        return self
+
+    def _features(self, data: SequenceData, n_labels: int) -> ChainFeatures:
+        """Weights of all attributes that occur with all states, and of transitions within a label."""
+        n, ends = n_labels * self.n_hidden, bool(self.start_end)
+        used = np.flatnonzero(np.bincount(data.X.indices, minlength=data.X.shape[1]))
+        moves = hidden_pairs(np.repeat(np.arange(n_labels), 2).reshape(-1, 2), self.n_hidden, both=True)
+        attribute, state = np.repeat(used, n), np.tile(np.arange(n), len(used))
+        workers = Workers(self.n_jobs)
+        return ChainFeatures(data.X, data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
+
+    def _tagging(self, X: Any, lengths: Any) -> Tagging:
+        tagging = Tagging(self, X, lengths)
+        _check_not_empty(tagging.data)
+        return tagging
+
+    def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+        """Log-probability of every label for every sequence, shape (n_sequences, n_classes)."""
+        tagging, H = self._tagging(X, lengths), self.n_hidden_
+        if tagging.chain is None:
+            return np.zeros((0, len(self.classes_)))
+        # Each label is a chain of its own, with its hidden states.
+        (U, A), chain = tagging.potentials, Chain(H, tagging.data.lengths, self.n_jobs)
+        blocks = [slice(c * H, c * H + H) for c in range(len(self.classes_))]
+        log_z = np.column_stack([chain.log_partition((U[:, block], A[block, block])) for block in blocks])
+        return np.asarray(log_z - logsumexp(log_z, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+        """Probability of every label for every sequence, shape (n_sequences, n_classes)."""
+        return np.asarray(np.exp(self.predict_log_proba(X, lengths)))
+
+    def predict(self, X: Any, lengths: Any = None) -> Any:
+        """The most probable label of every sequence."""
+        return self.classes_[self.predict_log_proba(X, lengths).argmax(axis=1)]
+
+    def hidden_proba(self, X: Any, lengths: Any = None) -> list[FloatArray]:
+        """For each sequence the probability of every label and hidden state, shape (positions, classes, n_hidden).
+
+        Sums over hidden states are the probabilities of the labels, the same at all positions.
+        """
+        tagging = self._tagging(X, lengths)
+        shape = (len(self.classes_), self.n_hidden_)
+        P = np.zeros((0, *shape))
+        if tagging.chain is not None:
+            P = tagging.chain.infer(tagging.potentials).marginals[0].reshape(-1, *shape)
+        return split(P, tagging.data.offsets)
+
+    def log_likelihood(self, X: Any, y: Any, lengths: Any = None) -> float:
+        """Sum of the log-probabilities of the labels y."""
+        log_p = self.predict_log_proba(X, lengths)
+        labels = _sequence_labels(y, len(log_p), self.classes_)
+        return float(log_p[np.arange(len(log_p)), labels.codes].sum())
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, lengths: Any = None) -> float:
+        """The share of sequences whose label is predicted right, weighted."""
+        found = self.predict(X, lengths)
+        weights = check_weights("sample_weight", sample_weight, len(found))
+        return float(np.average(_sequence_labels(y, len(found)).values() == found, weights=weights))
+
+
+def _check_not_empty(data: SequenceData) -> None:
+    if not (data.lengths > 0).all():
+        raise ValueError(
+            f"sequence {int(data.lengths.argmin())} of X is empty: it has no position that could tell its label"
+        )
+
+
+def _sequence_labels(y: Any, n_sequences: int, classes: Any = None) -> Labels:
+    """The labels of sequences, all known."""
+    for i, label in enumerate(y if hasattr(y, "__len__") and not isinstance(y, str | bytes | dict) else []):
+        if label is None or isinstance(label, set | frozenset | list | tuple | np.ndarray | dict):
+            raise ValueError(f"y must hold one known label for each sequence; that of sequence {i} is {label!r}")
+    return encode_labels(y, np.arange(n_sequences + 1), classes)
+
+
+def _same_over_labels(features: ChainFeatures, n_hidden: int) -> IntArray:
+    """Groups of weights: those of an attribute with the same hidden state are one, all others stand alone."""
+    keys = features.attribute.astype(np.int64) * n_hidden + features.label % n_hidden
+    first, group = np.unique(keys, return_inverse=True)
+    return np.concatenate([group, len(first) + np.arange(features.size - features.n_state)])

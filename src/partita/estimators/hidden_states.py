@@ -1,0 +1,161 @@
+"""Chains whose states are pairs of a label and a hidden state: what their estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.cluster import kmeans_plusplus
+
+from ..core.parallel import Workers
+from ..core.random import generator
+from ..core.results import FloatArray, IntArray, Solution, Status
+from ..core.validation import check_choice, check_count, check_flag, check_real
+from ..report import ProgressPrinter
+from ..solvers import make_solver, minimize
+from .chain_weights import ChainWeightsMixin
+from .convergence import warn_if_short
+from .persistence import SavedModel
+from .sequences import Labels
+
+INITS = ("random", "kmeans", "left_right")
+#: Iterations in which a start is fitted to a guess of the hidden states.
+GUESS_ITER = 10
+#: Most iterations of k-means.
+MEANS_ITER = 50
+
+
+def hidden_labels(labels: Labels, n_hidden: int) -> Labels:
+    """What labels say of states, which are ``label * n_hidden + hidden``: a set each, or a state if there is only one."""
+    n, names = len(labels.classes), state_names(labels.classes, n_hidden)
+    if n_hidden == 1:
+        return replace(labels, classes=names)
+    given = np.zeros((0, n), bool) if labels.sets is None else labels.sets
+    sets = np.repeat(np.vstack([given, np.eye(n, dtype=bool)]), n_hidden, axis=1)
+    codes = np.where(labels.codes >= 0, -1 - len(given) - labels.codes, labels.codes)
+    return Labels(names, codes, sets)
+
+
+def state_names(classes: Any, n_hidden: int) -> Any:
+    """The pairs (label, hidden state) in order."""
+    names = np.empty(len(classes) * n_hidden, object)
+    names[:] = [(label, h) for label in classes.tolist() for h in range(n_hidden)]
+    return names
+
+
+def hidden_pairs(pairs: IntArray, n_hidden: int, both: bool) -> IntArray:
+    """Pairs whose second entry, or `both`, are labels, once for every hidden state of these."""
+    h = np.arange(n_hidden)
+    first = pairs[:, 0, None, None] * n_hidden + h[:, None] if both else pairs[:, 0, None, None]
+    second = pairs[:, 1, None, None] * n_hidden + h
+    return np.stack(np.broadcast_arrays(first, second), axis=-1).reshape(-1, 2)
+
+
+def clusters(X: Any, groups: IntArray, n_hidden: int, random: np.random.Generator) -> IntArray:
+    """The number of the k-means cluster of every row of X within its group; 0 where the group is below zero."""
+    out = np.zeros(len(groups), np.int64)
+    for group in np.unique(groups[groups >= 0]):
+        rows = np.flatnonzero(groups == group)
+        out[rows] = _nearest_means(X[rows], min(n_hidden, len(rows)), random)
+    return out
+
+
+def _nearest_means(X: Any, count: int, random: np.random.Generator) -> IntArray:
+    """Which mean each row of a CSR matrix is nearest to. Scikit-learn's k-means adds up in an order that threads decide."""
+    means = kmeans_plusplus(X, count, random_state=int(random.integers(2**31)))[0]
+    nearest = np.full(X.shape[0], -1)
+    for _ in range(MEANS_ITER):
+        before, nearest = nearest, (0.5 * (means**2).sum(1) - X @ means.T).argmin(1)
+        if np.array_equal(before, nearest):
+            break
+        sizes = np.bincount(nearest, minlength=count)[:, None]
+        members = sp.csr_matrix((np.ones(len(nearest)), (nearest, np.arange(len(nearest)))), shape=(count, len(nearest)))
+        means = np.where(sizes > 0, (members @ X).toarray() / np.maximum(sizes, 1), means)
+    return nearest
+
+
+def parts(starts: IntArray, n_positions: int, n_hidden: int) -> IntArray:
+    """In which of `n_hidden` equal parts of its piece each position is; pieces begin at `starts`."""
+    lengths = np.diff(np.append(starts, n_positions))
+    within = np.arange(n_positions) - np.repeat(starts, lengths)
+    return np.asarray(within * n_hidden // np.repeat(lengths, lengths), dtype=np.int64)
+
+
+class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
+    """Checks, restarts and fitted state of a chain over pairs (label, hidden state)."""
+
+    n_hidden: int
+    hashing: int | None
+    start_end: bool
+    l2: float
+    solver: Any
+    init: str
+    init_scale: float
+    n_init: int
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = True
+        tags.input_tags.dict = True
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> Any:
+        return {key: value for key, value in super().__getstate__().items() if key != "_cache"}
+
+    @property
+    def _states(self: Any) -> Any:
+        return state_names(self.classes_, self.n_hidden_)
+
+    def _check_parameters(self) -> None:
+        check_count("n_hidden", self.n_hidden, minimum=1)
+        check_real("l2", self.l2, minimum=0.0)
+        make_solver(self.solver)
+        check_flag("start_end", self.start_end)
+        if self.hashing is not None:
+            check_count("hashing", self.hashing, minimum=1)
+        check_choice("init", self.init, INITS)
+        check_real("init_scale", self.init_scale, minimum=0.0)
+        check_count("n_init", self.n_init, minimum=1)
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        Workers(self.n_jobs)
+
+    def _best(self, objective: Any, guessed: Callable[[np.random.Generator], Any]) -> Solution:
+        """The lowest of the minima that the starts lead to; `guessed` is the objective if hidden states were as guessed."""
+        seeds = generator(self.random_state).integers(2**31, size=self.n_init)
+        best: Solution | None = None
+        values = []
+        for seed in seeds.tolist():
+            random = generator(seed)
+            start = self.init_scale * random.standard_normal(objective.size)
+            if self.init != "random" and self.n_hidden > 1:
+                start = minimize(guessed(random), start, "lbfgs", max_iter=GUESS_ITER, tol=self.tol).parameters
+            printer = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+            solver: Any = make_solver(self.solver)
+            found = minimize(objective, start, solver, max_iter=self.max_iter, tol=self.tol, callbacks=printer)
+            values.append(found.value)
+            best = found if best is None or found.value < best.value else best
+            if found.status is Status.INTERRUPTED:
+                break
+        assert best is not None
+        warn_if_short(self, best, stacklevel=5)
+        self.objectives_ = np.array(values)
+        self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
+        return best
+
+    def _store_states(self, classes: Any, layout: Any, values: FloatArray, forbidden: Any, trim: bool) -> None:
+        self.classes_, self.n_hidden_ = classes, int(self.n_hidden)
+        self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = forbidden, None, None
+        self._store_weights(layout.trim() if trim else layout, values)

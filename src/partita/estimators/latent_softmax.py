@@ -1,0 +1,281 @@
+"""Softmax regression with hidden states: a mixture in each class."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..core.parallel import Workers, blas_limit
+from ..core.random import generator
+from ..core.results import FloatArray, Solution, Status
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..features import linear_map
+from ..objectives import LatentLikelihood
+from ..report import ProgressPrinter
+from ..solvers import LBFGS, make_solver, minimize
+from ..structures import Categorical
+from .class_sets import read_class_sets
+from .convergence import warn_if_short
+from .data import unchanged_on_failure
+from .latent_starts import Starts, given_start
+from .persistence import SavedModel
+from .standard_columns import StandardColumns
+
+INITS = ("random", "kmeans")
+
+
+def latent_objective(
+    X: Any,
+    allowed: Any,
+    *,
+    n_hidden: int = 2,
+    l2: float | FloatArray = 0.0,
+    fit_intercept: bool = True,
+    weights: Any = None,
+    workers: Workers | None = None,
+) -> LatentLikelihood:
+    """The objective that `LatentSoftmax` minimises, for use with `partita.minimize`.
+
+    ``allowed`` is an array of bool, (examples, classes): which classes an example may have. The states are the pairs of a
+    class and a hidden state, the hidden state last. `l2` is one number or one for each column.
+    """
+    possible = np.repeat(np.asarray(allowed), n_hidden, axis=1)
+    features = linear_map(X, possible.shape[1], fit_intercept, workers or Workers(1))
+    columns = np.broadcast_to(l2, (features.n_outputs, features.n_columns))
+    penalty = features.pack(columns, np.zeros(features.n_outputs))
+    return LatentLikelihood(features, Categorical(possible.shape[1]), possible, weights=weights, penalty=penalty)
+
+
+class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
+    """A mixture in each class: p(y | x) proportional to sum_h exp(coef_yh . x + intercept_yh), by maximum likelihood.
+
+    Conditioning a mixture of Gaussians of one covariance per class on x has this form. Boundaries between classes are
+    piecewise linear. Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||coef||^2``, which has local minima.
+
+    Parameters
+    ----------
+    n_hidden : int, default 2
+        Hidden states in each class. With one, this is softmax regression (of two classes with a weight vector for each:
+        `l2` is then twice that of `SoftmaxRegression`, which has one for their difference).
+    l2 : float, default 0.0
+        Strength of the quadratic penalty; intercepts have none. Without it weights of separable data grow without bound.
+    solver : str or solver object, default "auto"
+        ``"auto"``, ``"lbfgs"``, ``"newton"``, ``"majorize"`` (monotone, without line search), ``"cg"``, ``"steepest"``, or
+        an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is L-BFGS, about as fast
+        as Newton in our races; which of them ends lower depends on data and start. All see columns in standard units.
+    n_init : int, default 1
+        Number of starts; the fit with the lowest objective is kept. They run in parallel.
+    init : {"random", "kmeans"} or array, default "random"
+        Random weights, the clusters of each class, or an array of shape (n_classes, n_hidden, n_features + 1) with the
+        intercept last (without it if there is none). Hidden states of a class that start with the same weights would stay
+        the same, so that such an array, all zeros for instance, is refused.
+    fit_intercept : bool
+    max_iter : int
+        Most iterations of the solver from each start.
+    tol : float
+        Stop when the largest absolute entry of the gradient of the mean loss, in standard units, is at most `tol`.
+    random_state : None, int or generator
+        Of the starts.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_classes, n_hidden, n_features)
+    intercept_ : array of shape (n_classes, n_hidden)
+    classes_ : array of shape (n_classes,)
+    objectives_ : array of shape (n_init,)
+        The objective reached from each start; NaN where an interrupt came first.
+    n_iter_, trace_, status_
+        Of the best start.
+
+    Notes
+    -----
+    Labels may be known in part: an entry of y is a class, a set of classes (``{"a", "b"}``: one of these), or None (any).
+    Such a y is a list or an array of objects.
+
+    Examples
+    --------
+    Opposite quadrants, which no straight line separates:
+
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from partita import LatentSoftmax
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = LatentSoftmax(n_hidden=2, l2=0.01, n_init=5, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.98
+    True
+    >>> model.hidden_proba(X[:1]).shape
+    (1, 2, 2)
+
+    The number of hidden states by cross-validation:
+
+    >>> GridSearchCV(model, {"n_hidden": [1, 2, 3]}, scoring="neg_log_loss").fit(X, y).best_params_
+    {'n_hidden': 2}
+    """
+
+    def __init__(
+        self,
+        n_hidden: int = 2,
+        l2: float = 0.0,
+        solver: Any = "auto",
+        n_init: int = 1,
+        init: Any = "random",
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.l2 = l2
+        self.solver = solver
+        self.n_init = n_init
+        self.init = init
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentSoftmax:
+        """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
+        with unchanged_on_failure(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> LatentSoftmax:
+        self._check_parameters()
+        X, classes, allowed = read_class_sets(self, X, y)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
+        weights = check_weights("sample_weight", sample_weight, len(allowed))
+        given = None
+        if not isinstance(self.init, str):
+            given = given_start(self.init, classes, self.n_hidden, X.shape[1], bool(self.fit_intercept))
+        columns = StandardColumns(X, weights, float(self.l2), bool(self.fit_intercept))
+        objective = latent_objective(
+            *(columns.rows, allowed),
+            n_hidden=self.n_hidden,
+            l2=columns.penalty,
+            fit_intercept=bool(self.fit_intercept),
+            weights=weights,
+            workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
+        )
+        source, rng = Starts(columns, objective, self.n_hidden), generator(self.random_state)
+        features = source.features
+        draw = getattr(source, self.init) if given is None else (lambda _: features.pack(*columns.to_rows(*given)))
+        solutions = self._run(objective, [draw(rng) for _ in range(self.n_init)])
+        best = min((s for s in solutions if s is not None), key=lambda s: s.value)
+        if any(s is None or s.status is Status.INTERRUPTED for s in solutions):
+            best = replace(best, status=Status.INTERRUPTED)
+        coefficients, intercepts = columns.to_columns(*features.unpack(best.parameters))
+        self.classes_ = classes
+        self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
+        self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
+        self.objectives_ = np.array([np.nan if s is None else s.value for s in solutions])
+        self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
+        warn_if_short(self, best)
+        return self
+
+    def _run(self, objective: Any, starts: list[FloatArray]) -> list[Solution | None]:
+        """The solver from every start. An interrupt ends all; starts that had not begun give None."""
+        solver = self._solver(objective)
+        stop = threading.Event()
+
+        def run(number: int, start: FloatArray) -> Solution | None:
+            if stop.is_set():
+                return None
+            callbacks: list[Any] = [lambda _: stop.is_set()]
+            if self.verbose:
+                name = "" if len(starts) == 1 else f"start {number + 1} of {len(starts)}, "
+                callbacks.append(ProgressPrinter(0.5 if self.verbose == 1 else 0.0, name))
+            try:
+                solution = minimize(*(objective, start, solver), max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
+            except BaseException:
+                stop.set()
+                raise
+            if solution.status is Status.INTERRUPTED:
+                stop.set()
+            return solution
+
+        # One limit around all: each run would put back what it found, in the order in which they happen to end.
+        with blas_limit(1 if len(starts) > 1 else None):
+            try:
+                return Workers(self.n_jobs).run(run, list(enumerate(starts)))
+            finally:
+                stop.set()
+
+    def _solver(self, objective: LatentLikelihood) -> Any:
+        convex = bool((objective.allowed.sum(axis=1) == 1).all())
+        if self.solver == "auto" and not convex:
+            return LBFGS(memory=20)
+        return make_solver(self.solver)
+
+    def _check_parameters(self) -> None:
+        check_count("n_hidden", self.n_hidden, minimum=1)
+        check_real("l2", self.l2, minimum=0.0)
+        check_count("n_init", self.n_init, minimum=1)
+        if isinstance(self.init, str):
+            check_choice("init", self.init, INITS)
+        elif self.n_init != 1:
+            raise ValueError(f"n_init must be 1 when init is an array, got {self.n_init}: all starts would be the same")
+        check_flag("fit_intercept", self.fit_intercept)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        make_solver(self.solver)
+        Workers(self.n_jobs)
+
+    def _log_hidden(self, X: Any) -> FloatArray:
+        """log p(y, h | x)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True)
+        coefficients = self.coef_.reshape(-1, self.coef_.shape[2])
+        scores = np.asarray(safe_sparse_dot(X, coefficients.T, dense_output=True)) + self.intercept_.ravel()
+        scores -= Categorical(len(coefficients)).log_partition(scores)[:, None]
+        return np.asarray(scores.reshape(-1, *self.intercept_.shape))
+
+    def hidden_proba(self, X: Any) -> FloatArray:
+        """Probabilities of class and hidden state together, (n_samples, n_classes, n_hidden).
+
+        Their sum over the hidden states is `predict_proba`.
+        """
+        return np.exp(self._log_hidden(X))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
+        return np.asarray(np.logaddexp.reduce(self._log_hidden(X), axis=2))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_marginals(self, X: Any) -> FloatArray:
+        """The same as `predict_proba`: the name that all Partita estimators share."""
+        return self.predict_proba(X)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log-probabilities, (n_samples, n_classes), or the log-odds of the second class (n_samples,) if there are two."""
+        scores = self.predict_log_proba(X)
+        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]

@@ -1,0 +1,71 @@
+"""Columns of X in comparable units, for solvers that mind their scale, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.results import FloatArray
+from ..features import row_space
+
+#: Columns per example from which dense data are rotated into their row space.
+WIDE = 1.5
+#: Curvature of the loss of one example, about.
+CURVATURE = 0.1
+
+
+class StandardColumns:
+    """``rows = (X - mean) / spread``, for data with more columns than rows times an orthonormal Q, and weights for either.
+
+    Weights on X and the corresponding weights on the rows have the same scores, and the same l2 penalty if that of the rows
+    is `penalty`.
+    Weights on dense columns get about the same curvature each: that of a logistic loss and of the penalty, without which
+    columns that hardly vary would be blown up. Sparse and rotated data keep the proportions of their columns. The mean is
+    taken off dense data if there is an intercept.
+
+    Parameters
+    ----------
+    X : array or CSR matrix
+    weights : array of shape (n_samples,)
+    l2 : float
+    intercept : bool
+    """
+
+    def __init__(self, X: Any, weights: FloatArray, l2: float, intercept: bool) -> None:
+        self.l2 = l2
+        self.mean = np.zeros(X.shape[1])
+        self.Q: FloatArray | None = None
+        wide = not sp.issparse(X) and WIDE * len(X) <= X.shape[1]
+        if sp.issparse(X):
+            square = np.asarray(X.multiply(X).T @ weights) / weights.sum()
+        else:
+            if intercept:
+                self.mean = np.average(X, axis=0, weights=weights)
+            X = X - self.mean
+            square = np.average(X * X, axis=0, weights=weights)
+        self.varies = square > 0.0
+        if wide or sp.issparse(X):
+            square = np.full(len(square), square.mean())
+        square = square + l2 / (CURVATURE * weights.sum())
+        self.spread = np.where(square > 0.0, np.sqrt(square), 1.0)
+        self.rows = X * (1.0 / self.spread[0]) if sp.issparse(X) else X / self.spread
+        if wide:
+            self.rows, self.Q = row_space(self.rows)
+
+    @property
+    def penalty(self) -> FloatArray:
+        """The l2 of each column of the rows."""
+        columns = self.l2 / self.spread**2
+        return columns if self.Q is None else np.full(self.Q.shape[1], columns[0])
+
+    def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for the rows from weights for X."""
+        scaled = coefficients * self.spread
+        return scaled if self.Q is None else scaled @ self.Q, intercepts + coefficients @ self.mean
+
+    def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for X from weights for the rows."""
+        scaled = (coefficients if self.Q is None else coefficients @ self.Q.T) / self.spread
+        return scaled, intercepts - scaled @ self.mean
