@@ -28,7 +28,7 @@ demo: $(VENV)/.kernels
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.kernels
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/startup.py
