@@ -15,12 +15,12 @@ from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.validation import check_count, check_real, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
+from ..objectives.chain_composite import composite_of
 from ..objectives.composite_cost import chain_operations
 from ..objectives.composite_likelihood import CompositeLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
-from .chain import composite_of
 from .composite_fit import fit_weights
 from .convergence import warn_if_short
 from .data import unchanged_on_failure

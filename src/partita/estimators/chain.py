@@ -18,12 +18,11 @@ from ..core.validation import check_choice, check_count, check_flag, check_real,
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
 from ..features.chain_layout import ChainLayout
-from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
-from ..objectives.chain_composite import ChainComposite, check_on_chains
+from ..objectives.chain_composite import ChainComposite, composite_of
 from ..objectives.composite_cost import chain_operations
-from ..objectives.composite_likelihood import AUTO, CompositeLikelihood, as_composite
+from ..objectives.composite_likelihood import AUTO, CompositeLikelihood
 from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
@@ -36,7 +35,7 @@ from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budg
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .persistence import SavedModel
-from .sequences import Labels, SequenceData, counting, labels_of, places, read_sequences
+from .sequences import Labels, SequenceData, check_weighted, counting, labels_of, places, read_sequences, weighted_pairs
 from .softmax import FAR, FAR_STALLED
 from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
@@ -95,15 +94,6 @@ def chain_objective(
         ChainLikelihood(features, y, **options) if composite is None else ChainComposite(features, y, composite, **options)
     )
     return smooth if l1 == 0.0 else objectives.L1(smooth, np.full(features.size, l1))
-
-
-def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikelihood | None:
-    """What the parameter `likelihood` of a chain stands for; None for the likelihood itself."""
-    composite = as_composite(likelihood, (FULL,))
-    if composite is None:
-        return None
-    check_on_chains(composite)
-    return replace(composite, random_state=random_state) if composite.random_state is None else composite
 
 
 def _bounded(objective: Any, lower: FloatArray, upper: FloatArray, group: Any) -> Any:
@@ -468,19 +458,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     def _features(self, data: SequenceData, labels: Labels, also: ChainLayout | None = None) -> ChainFeatures:
         """The feature map of training data, with weights also for the pairs of another layout."""
         n = len(labels.classes)
-        indicator = label_indicator(labels.codes, n, labels.sets)
-        minimum = -np.inf if self.min_frequency is None else float(self.min_frequency)
-        attribute, label = state_pairs(data.X, indicator, self.features == "all", minimum)
-        transitions = label_pairs(indicator, data.offsets, self.transitions == "all", minimum)
-        state = np.column_stack([attribute, label])
+        state, transitions = weighted_pairs(self, data, labels)
         if also is not None:
             found = ChainLayout(labels.classes, data.attributes, data.X.shape[1], state, transitions, False)
             both = also.union(found)
             present = np.bincount(data.X.indices, minlength=data.X.shape[1]) > 0
             state, transitions = both.state[present[both.state[:, 0]]], both.transitions
+        check_weighted(self, state, transitions)
         ends = bool(self.start_end)
-        if not (len(state) or len(transitions) or ends):
-            raise ValueError(f"nothing has a weight: no pair is in X and y often enough, min_frequency={self.min_frequency}")
         return ChainFeatures(
             *(data.X, data.offsets, n, state[:, 0], state[:, 1], transitions, ends, ends), workers=Workers(self.n_jobs)
         )

@@ -49,36 +49,15 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     init : {"left_right", "kmeans", "random"}
         Starts: ten iterations towards a guess of the hidden states, by the part of the sequence (the first state in the
         first part, and so on) or by clusters of attributes; or random weights.
-    init_scale : float
-        Standard deviation of random weights, from which every start begins. At zero with ``init="random"`` nothing tells the
-        hidden states apart, and they stay alike.
-    n_init : int
-        Number of starts; the fit with the lowest objective is kept.
-    max_iter : int
-        Most iterations of the solver, from each start.
-    tol : float
-        Stop when the largest absolute entry of the gradient, divided by the number of positions, is at most `tol`.
-    n_jobs : int or None
-        Threads; None means all cores. The result does not depend on it.
-    random_state : None, int or generator
-        Of the starts.
-    verbose : int
-        1 shows progress twice a second, 2 every iteration, on standard error.
+    init_scale, n_init, max_iter, tol, n_jobs, random_state, verbose
+        As in `LatentDynamicCRF`.
 
     Attributes
     ----------
     classes_ : array
         The labels, sorted.
-    state_features_, transition_features_ : dict
-        ``{(attribute, (label, h)): weight}`` and ``{((label, h), (label, h)): weight}``.
-    start_features_, end_features_ : dict
-        ``{(label, h): weight}``, empty without `start_end`.
-    objectives_ : array
-        The objective that each start led to.
-    n_hidden_, n_features_in_, n_iter_ : int
-    trace_ : Trace
-    status_ : Status
-        Of the fit that was kept.
+    state_features_, transition_features_, start_features_, end_features_, objectives_, n_hidden_, n_iter_, trace_, status_
+        As in `LatentDynamicCRF`.
 
     Notes
     -----
@@ -213,11 +192,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         Sums over hidden states are the probabilities of the labels, the same at all positions.
         """
         tagging = self._tagging(X, lengths)
-        shape = (len(self.classes_), self.n_hidden_)
-        P = np.zeros((0, *shape))
-        if tagging.chain is not None:
-            P = tagging.chain.infer(tagging.potentials).marginals[0].reshape(-1, *shape)
-        return split(P, tagging.data.offsets)
+        return split(self._hidden(tagging), tagging.data.offsets)
 
     def log_likelihood(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Sum of the log-probabilities of the labels y."""

@@ -17,7 +17,7 @@ from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
-from .chain_weights import ChainWeightsMixin
+from .chain_weights import ChainWeightsMixin, Tagging
 from .convergence import warn_if_short
 from .persistence import SavedModel
 from .sequences import Labels
@@ -154,6 +154,13 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
         self.objectives_ = np.array(values)
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         return best
+
+    def _hidden(self: Any, tagging: Tagging) -> FloatArray:
+        """The probability of every label and hidden state at every position."""
+        shape = (len(self.classes_), self.n_hidden_)
+        if tagging.chain is None:
+            return np.zeros((0, *shape))
+        return np.asarray(tagging.chain.infer(tagging.potentials).marginals[0]).reshape(-1, *shape)
 
     def _store_states(self, classes: Any, layout: Any, values: FloatArray, forbidden: Any, trim: bool) -> None:
         self.classes_, self.n_hidden_ = classes, int(self.n_hidden)

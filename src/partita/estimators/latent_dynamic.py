@@ -12,14 +12,13 @@ from ..core.validation import check_choice, check_real, check_weights
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
 from ..features.chain_layout import ChainLayout
-from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..objectives.chain import ChainLikelihood
 from .chain import FEATURES
 from .chain_prediction import LabellingMixin
 from .chain_weights import Tagging
 from .data import unchanged_on_failure
 from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
-from .sequences import Labels, SequenceData, counting, labels_of, read_sequences, split
+from .sequences import Labels, SequenceData, check_weighted, counting, labels_of, read_sequences, split, weighted_pairs
 
 
 class LatentDynamicCRF(LabellingMixin, HiddenStates):
@@ -174,12 +173,8 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
 
     def _features(self, data: SequenceData, labels: Labels) -> ChainFeatures:
-        indicator = label_indicator(labels.codes, len(labels.classes), labels.sets)
-        minimum = -np.inf if self.min_frequency is None else float(self.min_frequency)
-        pairs = np.column_stack(state_pairs(data.X, indicator, self.features == "all", minimum))
-        moves = label_pairs(indicator, data.offsets, self.transitions == "all", minimum)
-        if not (len(pairs) or len(moves) or self.start_end):
-            raise ValueError(f"nothing has a weight: no pair is in X and y often enough, min_frequency={self.min_frequency}")
+        pairs, moves = weighted_pairs(self, data, labels)
+        check_weighted(self, pairs, moves)
         state, moves = hidden_pairs(pairs, self.n_hidden, both=False), hidden_pairs(moves, self.n_hidden, both=True)
         n, ends = len(labels.classes) * self.n_hidden, bool(self.start_end)
         workers = Workers(self.n_jobs)
@@ -190,13 +185,6 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
 
     def _label_marginals(self, tagging: Tagging) -> FloatArray:
         return np.asarray(self._hidden(tagging).sum(axis=2))
-
-    def _hidden(self, tagging: Tagging) -> FloatArray:
-        """The probability of every label and hidden state at every position."""
-        shape = (len(self.classes_), self.n_hidden_)
-        if tagging.chain is None:
-            return np.zeros((0, *shape))
-        return np.asarray(tagging.chain.infer(tagging.potentials).marginals[0]).reshape(-1, *shape)
 
     def predict(self, X: Any, lengths: Any = None) -> list[list[Any]]:
         """The most probable label of every position: the one whose hidden states together have the highest probability."""

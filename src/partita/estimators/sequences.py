@@ -18,6 +18,7 @@ from ..core.errors import ModelFileError
 from ..core.results import FloatArray, IntArray
 from ..core.strings import pack_strings, unpack_strings
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
+from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..features.templates import Templates
 from ..io import read_model, write_model
 
@@ -462,3 +463,18 @@ def _offsets(lengths: Any, rows: int) -> IntArray:
     if offsets[-1] != rows:
         raise ValueError(f"lengths must add up to the {rows} rows of X, got {offsets[-1]}")
     return offsets
+
+
+def weighted_pairs(model: Any, data: SequenceData, labels: Labels) -> tuple[IntArray, IntArray]:
+    """Pairs of an attribute and a label, and of labels that follow each other, that have a weight by `features`,
+    `transitions` and `min_frequency` of a model."""
+    indicator = label_indicator(labels.codes, len(labels.classes), labels.sets)
+    minimum = -np.inf if model.min_frequency is None else float(model.min_frequency)
+    state = np.column_stack(state_pairs(data.X, indicator, model.features == "all", minimum))
+    return state, label_pairs(indicator, data.offsets, model.transitions == "all", minimum)
+
+
+def check_weighted(model: Any, state: IntArray, moves: IntArray) -> None:
+    """Something must have a weight."""
+    if not (len(state) or len(moves) or model.start_end):
+        raise ValueError(f"nothing has a weight: no pair is in X and y often enough, min_frequency={model.min_frequency}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..kernels import chain_decode
 from ..structures.chain_windows import Windows, WindowSums
 from .chain import ChainLikelihood, ChainPoint, Scores
 from .chain_batches import indicators
-from .composite_likelihood import CompositeLikelihood
+from .composite_likelihood import CompositeLikelihood, as_composite
 from .l1 import mixture_divergence
 from .likelihood_objects import FULL, PAIRS
 
@@ -185,3 +186,12 @@ def check_on_chains(composite: CompositeLikelihood) -> None:
             "blocks='all' is not available on chains: given the rest, labels that are not in a row are independent, "
             "and their objects are sums of windows; use blocks='connected'"
         )
+
+
+def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikelihood | None:
+    """What the parameter `likelihood` of a chain stands for; None for the likelihood itself."""
+    composite = as_composite(likelihood, (FULL,))
+    if composite is None:
+        return None
+    check_on_chains(composite)
+    return replace(composite, random_state=random_state) if composite.random_state is None else composite
