@@ -212,6 +212,9 @@ def test_budget_buys_accuracy():
     assert [model.choice_["cost"] <= budget for model, budget in zip(found, (0.5, 1.0, 20.0), strict=True)] == [True] * 3
     assert found[0].likelihood_.rates == {1: 0.5}
     assert found[2].likelihood_.rates == {"full": 1.0}
+    again = found[0].set_params(budget=None).fit(X)
+    assert not hasattr(again, "choice_")
+    assert not hasattr(again, "beta_")
     X, y = graphs(50)
     assert GraphCRF(budget=1.0).fit(X, y).likelihood_.rates == {1: 1.0}
     with pytest.raises(ValueError, match="leave likelihood='full'"):

@@ -409,6 +409,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             whole = objectives.L1(target, np.full(target.size, self.l1)) if self.l1 > 0.0 else target
             return self._minimize(_bounded(whole, *limits, group), begin, [] if holdout is None else [holdout])
 
+        self.__dict__.pop("choice_", None)  # of an earlier fit
         if self.budget is not None:
             every = CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0))
             costs = chain_operations(data.lengths, len(labels.classes), every)

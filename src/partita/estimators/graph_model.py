@@ -70,6 +70,8 @@ class GraphModel(SavedModel, BaseEstimator):
     ) -> None:
         """Fit to states, from `start` if it has as many weights."""
         first = start if start is not None and start.shape == (features.size,) else None
+        for name in ("beta_", "likelihood_", "choice_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         composite = as_composite("pseudo" if self.budget is not None else self.likelihood, LIKELIHOODS)
         if composite is not None:
             self._learn_composite(composite, features, states, weights, first, base)
