@@ -323,7 +323,10 @@ def main():
             found = {**report(study, rows), "proportion": compare(study, rows, examples, pool)}
         results["studies"][study] = {**found, "rows": rows, "sets": options.sets, "size": options.size}
     write_results("composite_chunking", {**results, "machine": machine()})
-    draw({name: [tuple(row) for row in study["rows"]] for name, study in results["studies"].items()})
+    rows = {name: [tuple(row) for row in study["rows"]] for name, study in results["studies"].items()}
+    contours = {name: found for name, found in rows.items() if len({row[3] for row in found}) > 1}
+    if contours:  # one probability alone has none
+        draw(contours)
     print_load("end")
 
 
