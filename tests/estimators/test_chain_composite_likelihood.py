@@ -94,7 +94,7 @@ def test_automatic_weights():
     weights = CompositeLikelihood({1: 1.0, "full": 0.3}, weights=model.beta_, refresh=False, random_state=0)
     again = ChainCRF(l2=0.1, likelihood=weights, tol=1e-10).fit(X, y)
     np.testing.assert_allclose(model.parameters_, again.parameters_, atol=1e-5)
-    always = CompositeLikelihood({1: 1.0, "full": 1.0}, weights="auto")
+    always = CompositeLikelihood({1: 1.0, "full": 1.0}, weights="auto", random_state=0)
     assert ChainCRF(l2=0.1, likelihood=always).fit(X, y).beta_["full"] > 10.0  # nothing is better than the likelihood
     X, y, _ = simulated(300, seed=1)
     with pytest.warns(UserWarning, match="drops order 1"):
