@@ -1,17 +1,19 @@
-"""The same optimum as scikit-learn on public data sets, where they are at hand."""
+"""On public data sets, where they are at hand: the optimum of scikit-learn, and majorization that never rises."""
 
 from __future__ import annotations
 
 import gzip
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
-from partita import SoftmaxRegression
+from partita import LatentSoftmax, Majorize, SoftmaxRegression
 
 pytestmark = pytest.mark.data
 
@@ -46,3 +48,37 @@ def test_same_optimum(load, data_dir):
     theirs = LogisticRegression(C=1.0, solver="newton-cg", tol=1e-9, max_iter=10_000).fit(X, y)
     a, b = (total_loss(model, X, y, 1.0) for model in (ours, theirs))
     assert abs(a - b) <= 1e-8 * b
+
+
+def uci(name, label):
+    """Columns in standard units, missing values at the mean, and labels, which are in column `label`."""
+
+    def read(folder):
+        table = np.genfromtxt(folder / "uci" / name, delimiter=",", dtype=str, skip_header=int(name == "bupa.csv"))
+        X = np.delete(np.where(table == "?", "nan", table), label, axis=1).astype(float)
+        X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+        return scale(X[:, X.std(axis=0) > 0.0]), np.unique(table[:, label], return_inverse=True)[1]
+
+    return read
+
+
+LATENT = {
+    "bupa": uci("bupa.csv", -1),
+    "ionosphere": uci("ionosphere.csv", -1),
+    "hepatitis": uci("hepatitis.data", 0),
+    "wine": uci("wine.csv", -1),
+    "srbct": srbct,
+}
+
+
+@pytest.mark.parametrize("n_hidden", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", LATENT)
+def test_latent_likelihood_never_falls(name, n_hidden, data_dir):
+    X, y = LATENT[name](data_dir)
+    for solver in (Majorize("descending", None), Majorize()):
+        model = LatentSoftmax(n_hidden, solver=solver, max_iter=60, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            trace = model.fit(X, y).trace_
+        assert len(trace) > 3
+        assert (np.diff(trace.objective) <= 4e-16 * trace.objective[:-1]).all()
