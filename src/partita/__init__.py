@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
     from .estimators import (
+        BayesianNetwork,
         BoltzmannChain,
         ChainCRF,
         ColumnTagger,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
     from .objectives.composite_likelihood import CompositeLikelihood
     from .solvers import (
+        EM,
         LBFGS,
         OWLQN,
         SGD,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
     "estimators": (
+        "BayesianNetwork",
         "BoltzmannChain",
         "ChainCRF",
         "ColumnTagger",
@@ -70,6 +73,7 @@ _ROOMS = {
     ),
     "objectives.composite_likelihood": ("CompositeLikelihood",),
     "solvers": (
+        "EM",
         *(
             "BlockFrankWolfe",
             "ConjugateGradient",
@@ -86,9 +90,11 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "EM",
     "LBFGS",
     "OWLQN",
     "SGD",
+    "BayesianNetwork",
     "BlockFrankWolfe",
     "BoltzmannChain",
     "CapabilityError",

@@ -284,7 +284,7 @@ BAD = [
     ({"fit_intercept": 1}, "fit_intercept must be True or False"),
     ({"max_iter": -1}, "max_iter must be"),
     ({"tol": "small"}, "tol must be"),
-    ({"solver": "em"}, "solver must be one of"),
+    ({"solver": "gauss"}, "solver must be one of"),
     ({"n_jobs": 0}, "n_jobs must be"),
     ({"random_state": "today"}, "random_state must be"),
 ]

@@ -32,6 +32,7 @@ class Capability(Enum):
     BLOCKS = "a dual with a block for each example and a solver for the best configuration (objective.blocks)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
+    EM_STEP = "the parameters after an iteration of EM (point.em_step)"
     CONSTRAINED_STEP = "the minimiser of a quadratic model within its constraints (point.constrained_step)"
 
 
@@ -131,6 +132,10 @@ class Point(Protocol):
     def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Subspace: ...
     def constrained_step(self, kind: str) -> ConstrainedRay | None:
         """Towards the feasible minimiser of the model of `kind`; None if that could not be found."""
+        ...
+
+    def em_step(self) -> FloatArray:
+        """Parameters that fit best what is expected, here, of what is unknown."""
         ...
 
     @property

@@ -1,5 +1,6 @@
 """The scikit-learn face."""
 
+from .bayesian_network import BayesianNetwork
 from .boltzmann_chain import BoltzmannChain
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
@@ -16,6 +17,7 @@ from .sequences import SequenceData
 from .softmax import SoftmaxRegression, l1_max
 
 __all__ = [
+    "BayesianNetwork",
     "BoltzmannChain",
     "ChainCRF",
     "ColumnTagger",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +9,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.parallel import Workers, blas_limit
+from ..core.parallel import Workers
 from ..core.random import generator
-from ..core.results import FloatArray, Solution, Status
+from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map
 from ..objectives import LatentLikelihood
-from ..report import ProgressPrinter
-from ..solvers import LBFGS, make_solver, minimize
+from ..solvers import LBFGS, make_solver
 from ..structures import Categorical
 from .class_sets import read_class_sets
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .latent_starts import Starts, given_start
 from .persistence import SavedModel
+from .restarts import run_starts
 from .standard_columns import StandardColumns
 
 INITS = ("random", "kmeans")
@@ -180,10 +178,13 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         source, rng = Starts(columns, objective, self.n_hidden), generator(self.random_state)
         features = source.features
         draw = getattr(source, self.init) if given is None else (lambda _: features.pack(*columns.to_rows(*given)))
-        solutions = self._run(objective, [draw(rng) for _ in range(self.n_init)])
-        best = min((s for s in solutions if s is not None), key=lambda s: s.value)
-        if any(s is None or s.status is Status.INTERRUPTED for s in solutions):
-            best = replace(best, status=Status.INTERRUPTED)
+        best, solutions = run_starts(
+            *(objective, [draw(rng) for _ in range(self.n_init)], self._solver(objective)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
+            n_jobs=self.n_jobs,
+        )
         coefficients, intercepts = columns.to_columns(*features.unpack(best.parameters))
         self.classes_ = classes
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
@@ -192,34 +193,6 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         warn_if_short(self, best)
         return self
-
-    def _run(self, objective: Any, starts: list[FloatArray]) -> list[Solution | None]:
-        """The solver from every start. An interrupt ends all; starts that had not begun give None."""
-        solver = self._solver(objective)
-        stop = threading.Event()
-
-        def run(number: int, start: FloatArray) -> Solution | None:
-            if stop.is_set():
-                return None
-            callbacks: list[Any] = [lambda _: stop.is_set()]
-            if self.verbose:
-                name = "" if len(starts) == 1 else f"start {number + 1} of {len(starts)}, "
-                callbacks.append(ProgressPrinter(0.5 if self.verbose == 1 else 0.0, name))
-            try:
-                solution = minimize(*(objective, start, solver), max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
-            except BaseException:
-                stop.set()
-                raise
-            if solution.status is Status.INTERRUPTED:
-                stop.set()
-            return solution
-
-        # One limit around all: each run would put back what it found, in the order in which they happen to end.
-        with blas_limit(1 if len(starts) > 1 else None):
-            try:
-                return Workers(self.n_jobs).run(run, list(enumerate(starts)))
-            finally:
-                stop.set()
 
     def _solver(self, objective: LatentLikelihood) -> Any:
         convex = bool((objective.allowed.sum(axis=1) == 1).all())

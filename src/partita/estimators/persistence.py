@@ -12,7 +12,7 @@ import numpy as np
 from .. import __version__
 from ..core.errors import ModelFileError
 from ..core.results import Status, Trace
-from ..io import read_model, write_model
+from ..io import DiscreteNetwork, read_model, write_model
 from ..objectives import constraints
 from ..objectives.composite_likelihood import CompositeLikelihood
 from ..solvers.auto import SOLVERS
@@ -24,7 +24,7 @@ _VALUE_CLASSES = {
     cls.__name__: cls
     for cls in (
         *(constraints.Box, constraints.Linear, constraints.Ties, constraints.Monotone),
-        *(constraints.Simplex, constraints.Ball, WeightBounds, WeightTies, CompositeLikelihood),
+        *(constraints.Simplex, constraints.Ball, WeightBounds, WeightTies, CompositeLikelihood, DiscreteNetwork),
     )
 }
 T = TypeVar("T", bound="SavedModel")
@@ -112,7 +112,8 @@ def _encode(name: str, value: Any) -> Any:
     if is_dataclass(value) and type(value).__name__ in _VALUE_CLASSES:
         options = {entry.name: _encode(name, getattr(value, entry.name)) for entry in fields(value)}
         return {"constraint": type(value).__name__, "options": options}
-    raise TypeError(f"parameter {name}={value!r} cannot be stored in a model file; set it to a plain value before saving")
+    shown = repr(value)[:200]
+    raise TypeError(f"parameter {name}={shown} cannot be stored in a model file; set it to a plain value before saving")
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.results import FloatArray
 from ..structures import FactorGraph
+from ..structures.bayes_net import find_cycle
 from .text import Path, read_text, write_text
 
 #: How far the sum of a distribution may be from one without a warning.
@@ -69,7 +70,7 @@ class DiscreteNetwork:
                 raise ValueError(f"the table of {name} must have shape {shape}, got {np.shape(table)}")
             if not (np.asarray(table) >= 0.0).all() or not np.isfinite(np.sum(table, axis=-1)).all():
                 raise ValueError(f"the table of {name} must hold finite probabilities")
-        loop = _cycle(dict(zip(self.variables, self.parents, strict=True)))
+        loop = find_cycle(dict(zip(self.variables, self.parents, strict=True)))
         if loop:
             raise ValueError(f"the network must have no cycle, got {' -> '.join(loop)}")
 
@@ -109,29 +110,6 @@ def _named(name: str | int, names: tuple[str, ...], complaint: str) -> int:
         return int(text)
     shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     raise ValueError(f"{complaint} {text!r}; there are {shown}")
-
-
-def _cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Variables, each a parent of the next, that come back to the first; none if there is no cycle."""
-    left = {name: set(of) for name, of in parents.items()}
-    children: dict[str, list[str]] = {name: [] for name in parents}
-    for name, of in parents.items():
-        for parent in of:
-            children[parent].append(name)
-    free = [name for name, of in left.items() if not of]
-    while free:
-        done = free.pop()
-        del left[done]
-        for child in children[done]:
-            left[child].discard(done)
-            if not left[child]:
-                free.append(child)
-    if not left:
-        return []
-    walk = [next(iter(left))]
-    while walk[-1] not in walk[:-1]:
-        walk.append(min(left[walk[-1]]))
-    return walk[walk.index(walk[-1]) :][::-1]
 
 
 # Reading
@@ -276,7 +254,7 @@ def read_bif(path: Path) -> DiscreteNetwork:
         if variable not in blocks:
             raise parser.fail(f"the file ends without the distribution of {variable}")
     parents = {variable: tuple(blocks[variable].parents) for variable in states}
-    loop = _cycle(parents)
+    loop = find_cycle(parents)
     if loop:
         raise parser.fail(f"the network must have no cycle, got {' -> '.join(loop)}", blocks[loop[-1]].at)
     order = tuple(states)

@@ -229,3 +229,31 @@ def residuals(data, u, sets, fixed, settled, room, lo, hi, out):
             for s in range(K):
                 table[s] *= -signs[o] * w
             _add(sets, bases, np.uint64(0), o, table, out[r - lo])
+
+
+@kernel
+def evaluate(u, sets, items, room, lo, hi, P, log_z):
+    """log Z of items and, if P has room, their probabilities."""
+    item_set, item_start, bases, _, p_start = items
+    table = np.empty(room)
+    for i in range(lo, hi):
+        K = _read(u, sets, bases, item_start[i], item_set[i], table)
+        log_z[i] = _normalise(table, K)
+        if len(P):
+            for s in range(K):
+                P[p_start[i] + s] = table[s]
+
+
+@kernel
+def maxima(u, sets, items, room, lo, hi, choice, best, counts):
+    """The best configuration of every item and its score. Entries that it picks are added to `counts`, weighted."""
+    item_set, item_start, bases, weights, _ = items
+    _, pair_start, _, map_start, maps = sets
+    table = np.empty(room)
+    for i in range(lo, hi):
+        o, b = item_set[i], item_start[i]
+        K = _read(u, sets, bases, b, o, table)
+        s = np.argmax(table[:K])
+        choice[i], best[i] = s, table[s]
+        for f in range(pair_start[o + 1] - pair_start[o]):
+            counts[bases[b + f] + maps[map_start[o] + f * K + s]] += weights[i]

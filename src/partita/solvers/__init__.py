@@ -3,6 +3,7 @@
 from .auto import Auto, make_solver
 from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
+from .em import EM
 from .frank_wolfe import BlockFrankWolfe
 from .lbfgs import LBFGS
 from .loop import minimize
@@ -15,6 +16,7 @@ from .stochastic import StochasticBound
 from .stochastic_start import StochasticStart
 
 __all__ = [
+    "EM",
     "LBFGS",
     "OWLQN",
     "SGD",

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.protocols import Capability, Objective, Point, Solver
 from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
+from .em import EM
 from .frank_wolfe import BlockFrankWolfe
 from .lbfgs import LBFGS
 from .majorize import Majorize
@@ -73,6 +74,7 @@ SOLVERS: dict[str, Any] = {
     "proximal": ProximalNewton,
     "owlqn": OWLQN,
     "block_frank_wolfe": BlockFrankWolfe,
+    "em": EM,
 }
 
 

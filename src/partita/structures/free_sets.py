@@ -67,12 +67,15 @@ class FreeSets:
         self.graph, self.options, self.workers = graph, options, graph.workers
         self.states = np.ascontiguousarray(states, dtype=np.int64)
         self._data = (self.states, row_weights, np.ascontiguousarray(shares, dtype=np.float64), columns, signs)
-        self._compile(sets, np.asarray(latent, dtype=bool))
+        self._compile(sets, np.asarray(latent, dtype=bool), SLOTS * len(self.states) + 64)
         self._collapse()
         self._prepare()
 
-    def _compile(self, sets: Scopes, latent: Any) -> None:
-        """Factors of sets, and variables of those within and without."""
+    def _compile(self, sets: Scopes, latent: Any, most: int) -> None:
+        """Factors of sets, and variables of those within and without.
+
+        Configurations around a set are numbered unless they are more than `most`.
+        """
         graph, (starts, variables) = self.graph, sets
         n, V = len(starts) - 1, graph.n_variables
         counts = graph.cardinalities[variables]
@@ -81,7 +84,7 @@ class FreeSets:
         self.sizes = np.where(small, np.rint(np.exp(np.minimum(logs, 50.0))), LARGEST + 1).astype(np.int64)
         self.large = np.flatnonzero(~small)
         owner = np.repeat(np.arange(n), np.diff(starts))
-        touching, first = _by_variable(graph)
+        touching, first = factors_of_variables(graph)
         lengths = first[variables + 1] - first[variables]
         keys = np.repeat(owner, lengths) * graph.n_factors + touching[ranges(first[variables], lengths)]
         keys = np.unique(keys)
@@ -90,7 +93,7 @@ class FreeSets:
         lengths = np.diff(graph.scope_offsets)[pair_factor]
         place = ranges(graph.scope_offsets[pair_factor], lengths)
         pair = np.repeat(np.arange(len(pair_factor)), lengths)
-        member, stride = graph.members[place], _strides(graph)[place]
+        member, stride = graph.members[place], member_strides(graph)[place]
         within = owner * V + variables  # ascending
         wanted = pair_set[pair] * V + member
         found = np.minimum(np.searchsorted(within, wanted), len(within) - 1)
@@ -120,7 +123,7 @@ class FreeSets:
         self.room = int(self.sizes[small].max(initial=1))
         around = np.unique(wanted[~free])
         start = np.searchsorted(around // V, np.arange(n + 1))
-        self._around = _codes(around % V, start, graph.cardinalities, SLOTS * len(self.states) + 64)
+        self._around = _codes(around % V, start, graph.cardinalities, most)
 
     def _collapse(self) -> None:
         """Rows that agree around a set are one item."""
@@ -310,14 +313,14 @@ class FreeSums:
         return out
 
 
-def _by_variable(graph: FactorGraph) -> tuple[IntArray, IntArray]:
+def factors_of_variables(graph: FactorGraph) -> tuple[IntArray, IntArray]:
     """The factors of every variable, one variable after another, and where those of each begin."""
     order = np.argsort(graph.members, kind="stable")
     owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
     return owner[order], np.searchsorted(graph.members[order], np.arange(graph.n_variables + 1))
 
 
-def _strides(graph: FactorGraph) -> IntArray:
+def member_strides(graph: FactorGraph) -> IntArray:
     """The step of every member of every factor within its table."""
     out = np.zeros(len(graph.members), np.int64)
     for numbers, scope, _, strides in graph.by_arity:

@@ -1,0 +1,371 @@
+"""Bayesian networks with hidden variables and unknown values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.parallel import Workers
+from ..core.random import generator
+from ..core.results import FloatArray, IntArray, Solution
+from ..core.validation import check_choice, check_count, check_real, check_weights
+from ..io import DiscreteNetwork, write_bif
+from ..objectives.network import NEVER, NetworkLikelihood
+from ..solvers import EM
+from .convergence import warn_if_short
+from .data import unchanged_on_failure
+from .network_data import NetworkLayout, describe
+from .network_starts import given_start, random_start
+from .persistence import SavedModel
+from .restarts import run_starts
+
+#: What is maximised by each method that iterates, and how.
+ITERATIVE: dict[str, tuple[str, str | None]] = {
+    "em": ("marginal", "squarem"),
+    "viterbi": ("joint", None),
+    "conditional": ("conditional", None),
+}
+METHODS = ("auto", "supervised", *ITERATIVE)
+VARIANCES = ("tied", "free")
+
+
+class BayesianNetwork(SavedModel, BaseEstimator):
+    """A directed model p(x) = prod_j p(x_j | parents of x_j), from data with hidden variables and unknown values.
+
+    Distributions are tables: p(a | b) = exp(W[b, a]) / sum exp(W[b]). Minimises
+    ``-sum_i log p(what is known in row i) + (alpha / 2) ||W||^2``. With hidden variables that has local minima, so that
+    several starts are run.
+
+    Parameters
+    ----------
+    edges : list of pairs, path, DiscreteNetwork or networkx graph
+        (parent, child) by name, or a BIF file, of which structure and states are taken.
+    cardinalities : dict, optional
+        Number of states of variables (their values are then 0, 1, ...), or lists of states. Default: the values that occur.
+    hidden : dict or list, optional
+        Variables that are not in the data, with their numbers of states (known already from a BIF file: a list). If the
+        data have a column of that name, its values are used where they are known.
+    alpha : float, default 1.0
+        Strength of the penalty, which draws distributions to uniform ones. Zero is plain maximum likelihood: then states
+        that never occur have probability zero, and what was never seen given some parents is uniform.
+    method : str, default "auto"
+        ``"supervised"``: all values must be known. ``"em"``: marginal likelihood, by accelerated EM. ``"viterbi"``: the
+        likelihood of known and most probable unknown values together. ``"conditional"``: the probability of the most
+        probable unknown values given the known ones. ``"auto"`` is ``"em"``, or ``"supervised"`` if all values are known.
+    n_init : int, default 10
+        Random starts, in parallel; the best is kept. One is enough, and used, if no variable is hidden altogether.
+    random_state : int, Generator or None
+        Of the starts.
+    gaussian : list, optional
+        Observed leaves that are real numbers: each has a mean for every configuration of its parents.
+    variance : {"tied", "free"}
+        Whether a Gaussian leaf has one variance, or one for each configuration of its parents.
+    init : dict, optional
+        Tables to start from, by name, an axis for each parent and the last for the variable, instead of random ones. A
+        hidden variable whose states are all alike there is refused: EM would never tell them apart.
+    max_iter : int
+        Most iterations from each start.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by the total weight of the rows, is at most `tol`.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    nodes_ : list
+        Names of all variables; columns of arrays that are returned are in this order.
+    states_ : dict
+        The states of every variable that is not Gaussian.
+    tables_ : dict
+        p(variable | parents): an axis for each parent, the last for the variable.
+    means_, variances_ : dict
+        Of Gaussian variables, an axis for each parent.
+    objective_ : float
+        The objective reached.
+    objectives_ : array
+        From each start; NaN where an interrupt came first.
+    traces_ : list of arrays
+        The objective after every iteration, from each start.
+    n_iter_, trace_, status_
+        Of the best start.
+
+    Notes
+    -----
+    Data are a data frame, or an array with a column for each observed variable (or for all) in the order in which names
+    first occur in `edges`; integers in ascending order. None and NaN, in arrays also -1, are unknown. Rows in which nothing
+    is known have log-likelihood zero and are left out of training. Rows that look the same to a hidden variable are one to
+    inference.
+
+    Examples
+    --------
+    Two groups of rows, and a hidden variable that finds them:
+
+    >>> import numpy as np
+    >>> from partita import BayesianNetwork
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=300)
+    >>> X = (rng.random((300, 5)) < np.where(group, 0.9, 0.2)[:, None]).astype(int)
+    >>> model = BayesianNetwork([("H", f"x{i}") for i in range(5)], hidden={"H": 2}, random_state=0).fit(X)
+    >>> found = model.predict_proba(X)["H"].argmax(axis=1)
+    >>> bool(max(np.mean(found == group), np.mean(found != group)) > 0.95)
+    True
+    >>> model.predict([[1, 1, 1, -1, 1]])[0, 4]  # the unknown value, filled in (H is the first of `nodes_`)
+    np.int64(1)
+    """
+
+    def __init__(
+        self,
+        edges: Any,
+        cardinalities: Any = None,
+        hidden: Any = None,
+        alpha: float = 1.0,
+        method: str = "auto",
+        n_init: int = 10,
+        random_state: Any = None,
+        gaussian: Any = None,
+        variance: str = "tied",
+        init: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.edges = edges
+        self.cardinalities = cardinalities
+        self.hidden = hidden
+        self.alpha = alpha
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+        self.gaussian = gaussian
+        self.variance = variance
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BayesianNetwork:
+        """Fit to a table of data. A failed fit changes nothing."""
+        with unchanged_on_failure(self):
+            return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any) -> BayesianNetwork:
+        self._check_parameters()
+        layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), X)
+        states, values = layout.read(X)
+        weights = check_weights("sample_weight", sample_weight, len(states))
+        location, scale = _units(values, weights)
+        rows = _informative(layout, states, values, weights)
+        best, solutions = self._learn(layout, states[rows], ((values - location) / scale)[rows], weights[rows])
+        self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
+        self.hidden_, self.variance_ = layout.hidden, self.variance
+        self.parameters_, self.location_, self.scale_ = best.parameters, location, scale
+        self.frame_ = hasattr(X, "columns")
+        self.n_features_in_ = len(layout.nodes) - len(layout.hidden)
+        self.objective_ = best.value
+        self.objectives_ = np.array([np.nan if s is None else s.value for s in solutions])
+        self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
+        self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
+        warn_if_short(self, best)
+        return self
+
+    def _learn(
+        self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray
+    ) -> tuple[Solution, list[Solution | None]]:
+        unknown = bool((states < 0).any())
+        method = ("em" if unknown else "supervised") if self.method == "auto" else self.method
+        if method == "supervised" and unknown:
+            row, v = np.argwhere(states < 0)[0]
+            raise ValueError(
+                f"method='supervised' needs all values known, but row {row} has none for {layout.discrete[v]!r}; use 'em'"
+            )
+        kind, acceleration = ITERATIVE.get(method, ("marginal", None))
+        rng = generator(self.random_state)
+        absent = (states < 0).all(axis=0)
+        count = self.n_init if absent.any() else 1
+        objective = NetworkLikelihood(
+            *(layout.net, states, values),
+            weights=weights,
+            alpha=self.alpha,
+            kind=kind,
+            tied_variance=self.variance == "tied",
+            n_jobs=1 if count > 1 else self.n_jobs,  # starts or items in parallel, not both
+        )
+        starts = [random_start(objective, absent, rng) for _ in range(count)]
+        if self.init is not None:
+            starts = [given_start(layout, objective, absent, self.init, start) for start in starts]
+            starts = starts[:1] if set(layout.discrete) <= set(self.init) else starts
+        return run_starts(
+            *(objective, starts, EM(acceleration)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
+            n_jobs=self.n_jobs,
+        )
+
+    def _check_parameters(self) -> None:
+        check_real("alpha", self.alpha, minimum=0.0)
+        check_choice("method", self.method, METHODS)
+        check_count("n_init", self.n_init, minimum=1)
+        check_choice("variance", self.variance, VARIANCES)
+        if self.init is not None and not isinstance(self.init, Mapping):
+            raise ValueError(f"init must be a dict of tables, got {self.init!r}")
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        Workers(self.n_jobs)
+
+    # What is known after a fit
+
+    def _layout(self) -> NetworkLayout:
+        check_is_fitted(self)
+        return NetworkLayout(self.nodes_, self.parents_, self.states_, self.hidden_)
+
+    def _read(self, X: Any) -> tuple[NetworkLayout, NetworkLikelihood, FloatArray]:
+        """The data as an objective, and its potentials at the fitted parameters."""
+        layout = self._layout()
+        objective = self._fitted(layout, *layout.read(X))
+        return layout, objective, objective.potentials(self.parameters_)
+
+    def _fitted(self, layout: NetworkLayout, states: IntArray, values: FloatArray) -> NetworkLikelihood:
+        values = (values - self.location_) / self.scale_
+        return NetworkLikelihood(layout.net, states, values, tied_variance=self.variance_ == "tied", n_jobs=self.n_jobs)
+
+    @property
+    def tables_(self) -> dict[Hashable, FloatArray]:
+        """p(variable | parents) of every variable that is not Gaussian."""
+        layout = self._layout()
+        return dict(zip(layout.discrete, layout.net.tables(self._distributions(layout)), strict=True))
+
+    def _distributions(self, layout: NetworkLayout) -> FloatArray:
+        w = self.parameters_[: layout.net.size]
+        p = np.exp(w - np.repeat(np.maximum.reduceat(w, layout.net.starts[:-1]), np.diff(layout.net.starts)))
+        p[w <= NEVER] = 0.0
+        return np.asarray(p / np.repeat(np.add.reduceat(p, layout.net.starts[:-1]), np.diff(layout.net.starts)))
+
+    def _leaves(self) -> tuple[dict[Hashable, FloatArray], dict[Hashable, FloatArray]]:
+        layout = self._layout()
+        empty = np.zeros((1, layout.net.n), np.int64), np.zeros((1, len(layout.gaussian)))
+        _, means, variances = self._fitted(layout, *empty).split(self.parameters_)
+        shapes = [tuple(layout.net.cardinalities[list(of)].tolist()) for of in layout.net.leaves]
+        parts = zip(layout.gaussian, means, variances, shapes, self.location_, self.scale_, strict=True)
+        found = [(name, (m * s + c).reshape(k), (v * s**2).reshape(k)) for name, m, v, k, c, s in parts]
+        return {name: m for name, m, _ in found}, {name: v for name, _, v in found}
+
+    @property
+    def means_(self) -> dict[Hashable, FloatArray]:
+        """Means of Gaussian variables, an axis for each parent."""
+        return self._leaves()[0]
+
+    @property
+    def variances_(self) -> dict[Hashable, FloatArray]:
+        """Variances of Gaussian variables, an axis for each parent."""
+        return self._leaves()[1]
+
+    def log_likelihood(self, X: Any) -> FloatArray:
+        """log p of what is known in each row."""
+        _, objective, u = self._read(X)
+        known = ~np.isnan(objective.leaves)
+        return np.asarray(objective.sets.row_values(u) - known @ np.log(self.scale_))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the rows."""
+        return float(self.log_likelihood(X).mean())
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters."""
+        layout = self._layout()
+        net = layout.net
+        leaves = sum(size + (1 if self.variance_ == "tied" else size) for size in net.leaf_sizes)
+        return int(net.size - (len(net.starts) - 1) + leaves)
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion: the lower the better."""
+        logs = self.log_likelihood(X)
+        return float(np.log(len(logs)) * self.n_parameters_ - 2.0 * logs.sum())
+
+    def aic(self, X: Any) -> float:
+        """Akaike information criterion: the lower the better."""
+        return float(2.0 * self.n_parameters_ - 2.0 * self.log_likelihood(X).sum())
+
+    def predict(self, X: Any) -> Any:
+        """The table with unknown values filled in and columns for all of `nodes_`.
+
+        States of a row that are unknown are together the most probable ones; a Gaussian variable has its mean given its
+        parents.
+        """
+        layout, objective, u = self._read(X)
+        states = objective.sets.filled(u)[:, : layout.net.n]
+        _, means, _ = objective.split(self.parameters_)
+        values = objective.leaves.copy()
+        for j, (of, mean) in enumerate(zip(layout.net.leaves, means, strict=True)):
+            values[:, j] = np.where(np.isnan(values[:, j]), mean[layout.net.codes(states, of)], values[:, j])
+        return layout.write(states, values * self.scale_ + self.location_, X)
+
+    def predict_proba(self, X: Any) -> dict[Hashable, FloatArray]:
+        """For hidden variables, and others that are unknown in some row: probabilities of states, (n_rows, n_states)."""
+        layout, objective, u = self._read(X)
+        tables = objective.sets.variable_marginals(u)
+        some: Any = (objective.sets.states[:, : layout.net.n] < 0).any(axis=0)
+        return {name: tables[v] for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden}
+
+    def predict_marginals(self, X: Any) -> dict[Hashable, FloatArray]:
+        """The same as `predict_proba`: the name that all Partita estimators share."""
+        return self.predict_proba(X)
+
+    def sample(self, size: int = 1, random_state: Any = None) -> Any:
+        """Independent rows with all of `nodes_`, as a data frame if the network was fitted to one, else an array."""
+        layout, rng = self._layout(), generator(random_state)
+        states = layout.net.sample(self._distributions(layout), check_count("size", size), rng)
+        values = np.empty((size, len(layout.gaussian)))
+        means, variances = self._leaves()
+        for j, (name, of) in enumerate(zip(layout.gaussian, layout.net.leaves, strict=True)):
+            code = layout.net.codes(states, of)
+            noise = rng.standard_normal(size) * np.sqrt(variances[name].ravel()[code])
+            values[:, j] = means[name].ravel()[code] + noise
+        if self.frame_:
+            import pandas  # type: ignore[import-untyped]
+
+            return layout.write(states, values, pandas.DataFrame(index=range(size)))
+        return layout.write(states, values, np.zeros((0, 0)))
+
+    def to_bif(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a BIF file. Gaussian variables cannot be written."""
+        layout = self._layout()
+        if layout.gaussian:
+            raise ValueError(f"a BIF file has no Gaussian variables, but {layout.gaussian[0]!r} is one")
+        names = tuple(map(str, layout.discrete))
+        states = tuple(tuple(map(str, self.states_[name])) for name in layout.discrete)
+        parents = tuple(tuple(map(str, self.parents_[name])) for name in layout.discrete)
+        write_bif(path, DiscreteNetwork(names, states, parents, tuple(self.tables_.values())))
+
+
+def _units(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of columns, as far as they are known."""
+    known = ~np.isnan(values)
+    total = np.maximum(weights @ known, 1e-300)
+    filled = np.where(known, values, 0.0)
+    mean = weights @ filled / total
+    deviation = np.sqrt(weights @ np.where(known, (filled - mean) ** 2, 0.0) / total)
+    return mean, np.where(deviation > 0.0, deviation, 1.0)
+
+
+def _informative(layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray) -> IntArray:
+    """Rows in which something is known."""
+    rows = np.flatnonzero(((states >= 0).any(axis=1) | ~np.isnan(values).all(axis=1)) & (weights > 0.0))
+    if not len(rows):
+        raise ValueError("the data have no row with a known value and a positive weight")
+    for v, name in enumerate(layout.discrete):
+        count = len(layout.states[name])
+        if (states[rows, v] < 0).all() and count > len(rows):
+            raise ValueError(f"{name!r} has {count} states and is unknown in all of {len(rows)} rows: give more rows")
+    return rows

@@ -1,0 +1,366 @@
+"""Bayesian networks with hidden variables and unknown values."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from partita import BayesianNetwork, ConvergenceWarning, load
+from partita.io import DiscreteNetwork, read_bif
+from partita.solvers import EM
+
+EDGES = [("H", f"x{i}") for i in range(4)]
+
+
+def grouped(seed=0, n=200, k=4):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=n)
+    return (rng.random((n, k)) < np.where(group, 0.85, 0.2)[:, None]).astype(int), group
+
+
+def frame(X):
+    return pd.DataFrame({f"x{i}": np.array(["no", "yes"], dtype=object)[X[:, i]] for i in range(X.shape[1])})
+
+
+def test_supervised_tables_are_frequencies():
+    data = pd.DataFrame({"a": list("uuuvvv"), "b": list("xxyxyy"), "c": [0, 1, 1, 0, 0, 1]})
+    model = BayesianNetwork([("a", "b"), ("a", "c"), ("b", "c")], alpha=0.0).fit(data)
+    np.testing.assert_allclose(model.tables_["a"], [0.5, 0.5])
+    np.testing.assert_allclose(model.tables_["b"], [[2 / 3, 1 / 3], [1 / 3, 2 / 3]])
+    np.testing.assert_allclose(model.tables_["c"][1, 1], [0.5, 0.5])
+    assert model.states_ == {"a": ["u", "v"], "b": ["x", "y"], "c": [0, 1]}
+    expected = np.log([0.5 * 2 / 3 * 0.5, 0.5 * 2 / 3 * 0.5, 0.5 * 1 / 3, 0.5 * 1 / 3, 0.5 * 2 / 3 * 0.5, 0.5 * 2 / 3 * 0.5])
+    np.testing.assert_allclose(model.log_likelihood(data), expected, atol=1e-12)
+    assert model.n_parameters_ == 1 + 2 + 4
+    assert model.bic(data) == pytest.approx(np.log(6) * 7 - 2 * expected.sum())
+    assert model.aic(data) == pytest.approx(14 - 2 * expected.sum())
+
+
+def test_objective_is_the_penalised_likelihood_of_what_is_known():
+    X, _ = grouped()
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, alpha=0.8, random_state=0).fit(X)
+    prior, tables = model.tables_["H"], [model.tables_[f"x{i}"] for i in range(4)]
+    p = sum(prior[h] * np.prod([tables[i][h, X[:, i]] for i in range(4)], axis=0) for h in range(2))
+    np.testing.assert_allclose(model.log_likelihood(X), np.log(p), atol=1e-12)
+    weights = [np.log(t) - np.log(t).mean(-1, keepdims=True) for t in (prior, *tables)]  # W sums to zero at the optimum
+    penalty = 0.4 * sum((w**2).sum() for w in weights)
+    assert model.objective_ == pytest.approx(penalty - np.log(p).sum(), rel=1e-9)
+    assert model.score(X) == pytest.approx(np.log(p).mean())
+
+
+@pytest.mark.parametrize("method", ["em", "viterbi", "conditional"])
+def test_every_method_finds_the_groups_and_never_rises(method):
+    X, group = grouped(n=300)
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, method=method, random_state=0).fit(X)
+    found = model.predict_proba(X)["H"].argmax(1)
+    if method != "conditional":  # its optimum may call all rows by one name
+        assert max(np.mean(found == group), np.mean(found != group)) > 0.85
+    assert model.objective_ == np.nanmin(model.objectives_)
+    assert len(model.traces_) == 10
+    for trace in model.traces_:
+        assert (np.diff(trace) <= 0.0).all()
+
+
+def test_posteriors_and_filled_values_are_those_of_enumeration(rng):
+    edges = [("a", "H"), ("H", "b"), ("H", "c"), ("b", "c"), ("c", "d")]
+    X = rng.integers(3, size=(80, 4)).astype(float)  # a b c d in the order of edges: a, b, c, d
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = BayesianNetwork(edges, hidden={"H": 2}, n_init=2, random_state=0, max_iter=20, tol=1e-3).fit(X)
+    nodes = model.nodes_
+    assert nodes == ["a", "H", "b", "c", "d"]
+    rows = np.array(list(itertools.product(range(3), range(2), range(3), range(3), range(3))))
+    joint = np.ones(len(rows))
+    for name, table in model.tables_.items():
+        scope = [nodes.index(v) for v in (*model.parents_[name], name)]
+        joint *= table[tuple(rows[:, scope].T)]
+    assert joint.sum() == pytest.approx(1.0)
+    filled, proba, logs = model.predict(X), model.predict_proba(X), model.log_likelihood(X)
+    for i, x in enumerate(X):
+        known = [np.nan if name == "H" else x[["a", "b", "c", "d"].index(name)] for name in nodes]
+        fits = (np.isnan(known) | (rows == np.nan_to_num(known, nan=-1.0))).all(axis=1)
+        assert logs[i] == pytest.approx(np.log(joint[fits].sum()))
+        assert joint[(rows == filled[i]).all(axis=1)] == pytest.approx(joint[fits].max())
+        posterior = np.bincount(rows[fits, 1], weights=joint[fits], minlength=2) / joint[fits].sum()
+        np.testing.assert_allclose(proba["H"][i], posterior, atol=1e-12)
+
+
+def test_data_frames_arrays_and_codes_are_the_same():
+    X, _ = grouped()
+    options = {"hidden": {"H": 2}, "random_state": 0, "n_init": 2}
+    a = BayesianNetwork(EDGES, **options).fit(X)
+    b = BayesianNetwork(EDGES, **options).fit(frame(X))
+    c = BayesianNetwork(EDGES, **options).fit(frame(X)[["x3", "x1", "x0", "x2"]].astype("category"))
+    d = BayesianNetwork(EDGES, cardinalities={f"x{i}": ["no", "yes"] for i in range(4)}, **options).fit(X)
+    with_column = np.column_stack([np.full(len(X), -1), X])  # H is the first of the nodes
+    e = BayesianNetwork(EDGES, **options).fit(with_column)
+    expected = a.log_likelihood(X)
+    for other, table in ((b, frame(X)), (c, frame(X)), (d, X), (e, X)):
+        np.testing.assert_array_equal(other.log_likelihood(table), expected)
+    assert b.predict(frame(X)).columns.tolist() == ["x0", "x1", "x2", "x3", "H"]
+    assert c.states_["x0"] == ["no", "yes"]
+    assert d.predict(X).dtype.kind == "i"
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_every_kind_of_missing_value(missing):
+    X, _ = grouped()
+    data = frame(X)
+    data.loc[::3, "x1"] = missing
+    data.loc[1::7, "x2"] = missing
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, random_state=0).fit(data)
+    filled = model.predict(data)
+    assert not filled.isna().any().any()
+    known = data.notna()
+    assert (filled[data.columns][known] == data[known]).sum().sum() == known.sum().sum()
+    values = np.where(data.isna(), None, data.to_numpy(dtype=object))
+    again = BayesianNetwork(EDGES, hidden={"H": 2}, random_state=0).fit(values)
+    np.testing.assert_array_equal(again.log_likelihood(values), model.log_likelihood(data))
+
+
+def test_hidden_values_that_are_known_are_used():
+    X, group = grouped(n=400)
+    data = pd.DataFrame(X, columns=[f"x{i}" for i in range(4)])
+    data["H"] = np.where(np.arange(400) < 40, group, np.nan)
+    model = BayesianNetwork(EDGES, hidden={"H": 2}).fit(data)
+    assert len(model.objectives_) == 1  # some are known: no symmetry, one start
+    assert np.mean(model.predict(data)["H"] == group) > 0.85
+
+
+def test_rows_without_values_are_left_out():
+    X, _ = grouped()
+    options = {"hidden": {"H": 2}, "random_state": 0}
+    data = np.vstack([X, np.full((5, 4), -1)])
+    model = BayesianNetwork(EDGES, **options).fit(data)
+    assert model.objective_ == BayesianNetwork(EDGES, **options).fit(X).objective_
+    np.testing.assert_allclose(model.log_likelihood(data)[-5:], 0.0, atol=1e-12)
+
+
+def test_weights_repeat_rows():
+    X, _ = grouped(n=60)
+    options = {"hidden": {"H": 2}, "random_state": 0, "tol": 1e-8}
+    weighted = BayesianNetwork(EDGES, **options).fit(X, sample_weight=1.0 + (np.arange(60) < 20))
+    repeated = BayesianNetwork(EDGES, **options).fit(np.vstack([X, X[:20]]))
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
+
+
+def test_values_that_never_occur():
+    X, _ = grouped()
+    cards = {"x0": 3}
+    smooth = BayesianNetwork(EDGES, cards, hidden={"H": 2}, random_state=0).fit(X)
+    assert (smooth.tables_["x0"][:, 2] > 0.0).all()
+    plain = BayesianNetwork(EDGES, cards, hidden={"H": 2}, alpha=0.0, random_state=0).fit(X)
+    assert (plain.tables_["x0"][:, 2] == 0.0).all()
+    assert plain.log_likelihood([[2, 0, 0, 0]])[0] < -700.0
+
+
+def test_gaussian_leaves_are_a_mixture():
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=600)
+    X = rng.standard_normal((600, 2)) * [1.0, 20.0] + np.where(group, 3.0, -3.0)[:, None] * [1.0, 30.0] + [0.0, 500.0]
+    model = BayesianNetwork([("H", "a"), ("H", "b")], hidden={"H": 2}, gaussian=["a", "b"], alpha=0.0, random_state=0)
+    found = model.set_params(variance="free", tol=1e-8).fit(X)
+    rival = GaussianMixture(2, covariance_type="diag", tol=1e-10, n_init=5, random_state=0).fit(X)
+    assert found.score(X) == pytest.approx(rival.score(X), abs=1e-5)
+    order, other = found.means_["a"].argsort(), rival.means_[:, 0].argsort()
+    np.testing.assert_allclose(found.means_["b"][order], rival.means_[other, 1], rtol=1e-3)
+    np.testing.assert_allclose(found.variances_["b"][order], rival.covariances_[other, 1], rtol=1e-2)
+    missing = X.copy()
+    missing[::4, 1] = np.nan
+    filled = model.fit(missing).predict(missing)
+    np.testing.assert_allclose(filled[1::4, 2], X[1::4, 1])
+    assert np.mean(np.abs(filled[::4, 2] - X[::4, 1])) < 25.0
+    tied = BayesianNetwork([("H", "a"), ("H", "b")], hidden={"H": 2}, gaussian=["a", "b"], random_state=0).fit(X)
+    assert tied.variances_["a"][0] == tied.variances_["a"][1]
+    draws = tied.sample(5000, 0)
+    np.testing.assert_allclose(draws[:, 1:].mean(0), X.mean(0), atol=10.0)
+    np.testing.assert_allclose(draws[:, 1:].std(0), X.std(0), rtol=0.1)
+
+
+def test_scale_of_a_gaussian_column_does_not_matter():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((100, 1)) + 4.0 * rng.integers(2, size=100)[:, None]
+    options = {"hidden": {"H": 2}, "gaussian": ["a"], "random_state": 0}
+    a = BayesianNetwork([("H", "a")], **options).fit(X)
+    b = BayesianNetwork([("H", "a")], **options).fit(1000.0 * X + 5.0)
+    np.testing.assert_allclose(a.log_likelihood(X) - np.log(1000.0), b.log_likelihood(1000.0 * X + 5.0), atol=1e-7)
+
+
+def test_bif_files(tmp_path):
+    network = DiscreteNetwork(
+        ("rain", "wet"),
+        (("no", "yes"), ("dry", "damp", "soaked")),
+        ((), ("rain",)),
+        (np.array([0.7, 0.3]), np.array([[0.9, 0.08, 0.02], [0.1, 0.4, 0.5]])),
+    )
+    data = BayesianNetwork(network, alpha=0.0).fit(pd.DataFrame({"rain": ["no", "yes"] * 5, "wet": ["dry"] * 10}))
+    assert data.states_["wet"] == ["dry", "damp", "soaked"]
+    path = tmp_path / "net.bif"
+    data.to_bif(path)
+    back = read_bif(path)
+    assert back.variables == ("rain", "wet")
+    np.testing.assert_array_equal(back.tables[1], data.tables_["wet"])
+    again = BayesianNetwork(path, hidden=["rain"], random_state=0).fit(pd.DataFrame({"wet": ["dry", "soaked"] * 20}))
+    assert again.states_["rain"] == ["no", "yes"]
+    codes = BayesianNetwork(path).fit(np.array([[0, 2], [1, 0]]))
+    assert codes.predict([[-1, 0]]).tolist() in ([[0, 0]], [[1, 0]])
+
+
+def test_draws_have_the_fitted_frequencies():
+    X, _ = grouped()
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, random_state=0).fit(frame(X))
+    draws = model.sample(20_000, 1)
+    assert draws.columns.tolist() == model.nodes_
+    assert np.mean(draws["H"] == 1) == pytest.approx(model.tables_["H"][1], abs=0.02)
+    assert model.log_likelihood(draws.drop(columns="H")).mean() == pytest.approx(model.score(frame(X)), abs=0.1)
+
+
+def test_given_tables_are_where_em_starts():
+    X, _ = grouped()
+    tables = {"H": [0.5, 0.5]} | {f"x{i}": [[0.6, 0.4], [0.3, 0.7]] for i in range(4)}
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, alpha=0.0, init=tables, max_iter=1, tol=0.0)
+    with pytest.warns(ConvergenceWarning, match="limit"):
+        model.fit(X)
+    p = 0.5 * np.prod(np.array([0.6, 0.4])[X], axis=1) + 0.5 * np.prod(np.array([0.3, 0.7])[X], axis=1)
+    assert model.traces_[0][0] == pytest.approx(-np.log(p).sum())
+    assert len(model.objectives_) == 1
+
+
+def test_starts_in_which_hidden_states_are_alike_are_refused():
+    X, _ = grouped()
+    tables = {"H": [0.5, 0.5]} | {f"x{i}": [[0.6, 0.4], [0.6, 0.4]] for i in range(4)}
+    with pytest.raises(ValueError, match="hidden variable 'H' are all alike"):
+        BayesianNetwork(EDGES, hidden={"H": 2}, init=tables).fit(X)
+    BayesianNetwork(EDGES, hidden={"H": 2}, init={"H": [0.5, 0.5]}, random_state=0).fit(X)
+
+
+def test_result_depends_on_the_seed_alone():
+    X, _ = grouped()
+    fits = [BayesianNetwork(EDGES, hidden={"H": 3}, random_state=4, n_jobs=jobs).fit(X) for jobs in (1, 2)]
+    np.testing.assert_array_equal(fits[0].objectives_, fits[1].objectives_)
+    np.testing.assert_array_equal(fits[0].parameters_, fits[1].parameters_)
+
+
+def test_clone_pipeline_grid_search_and_files(tmp_path):
+    X, _ = grouped(n=120)
+    model = BayesianNetwork(EDGES, cardinalities=dict.fromkeys(("x0", "x1", "x2", "x3"), 2), hidden={"H": 2}, random_state=0)
+    assert clone(model).get_params() == model.get_params()
+    search = GridSearchCV(model, {"hidden": [{"H": 1}, {"H": 2}], "alpha": [1.0]}, cv=3).fit(X)
+    assert search.best_params_["hidden"] == {"H": 2}
+    assert make_pipeline(clone(model)).fit(X).score(X) == pytest.approx(clone(model).fit(X).score(X))
+    path = tmp_path / "net.partita"
+    model.fit(X).save(path)
+    again = load(path)
+    np.testing.assert_array_equal(again.log_likelihood(X), model.log_likelihood(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.states_ == model.states_
+    assert again.get_params() == model.get_params()
+
+
+def test_integer_names_are_columns():
+    X, _ = grouped()
+    model = BayesianNetwork([(2, 0), (2, 1), (2, 3)], alpha=0.0).fit(X)
+    assert model.nodes_ == [0, 1, 2, 3]
+    assert model.tables_[2][1] == pytest.approx(X[:, 2].mean())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"edges": [("a", "b"), ("b", "a")]}, "edges must have no cycle, got"),
+        ({"edges": [("a", "a")]}, "edges must have no cycle"),
+        ({"edges": [("a", "b"), ("a", "b")]}, "twice"),
+        ({"edges": ["ab"]}, r"pairs \(parent, child\)"),
+        ({"edges": 3}, r"pairs \(parent, child\)"),
+        ({"edges": [("H", "x0"), (1.5, "x1")]}, "strings or integers"),
+        ({"hidden": {"H": 0}}, "must be at least 1"),
+        ({"hidden": ["H"]}, "needs a number of states"),
+        ({"hidden": {"H": 2, "Q": 2}}, "hidden variable 'Q' has no neighbour"),
+        ({"gaussian": ["H"]}, "Gaussian and hidden"),
+        ({"edges": [*EDGES, ("x0", "x1")], "gaussian": ["x0"]}, "must be a leaf"),
+        ({"gaussian": ["x0"], "cardinalities": {"x0": 2}}, "has no number of states"),
+        ({"cardinalities": {"x0": "two"}}, "number of states or a list"),
+        ({"cardinalities": {"x0": 1}}, "row . has 1 for 'x0', which is none of its states: 0"),
+        ({"cardinalities": 2}, "cardinalities must be a dict"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"method": "magic"}, "method"),
+        ({"method": "supervised"}, "row 0 has none for 'H'"),
+        ({"n_init": 0}, "n_init"),
+        ({"variance": "big"}, "variance"),
+        ({"init": 3}, "init must be a dict"),
+        ({"init": {"H": [0.5, 0.6]}}, "sum to one"),
+        ({"init": {"H": [[0.5, 0.5]]}}, "must have shape"),
+        ({"init": {"Q": [0.5, 0.5]}}, "no variable with states"),
+        ({"hidden": {"H": 500}}, "has 500 states and is unknown in all of 200 rows"),
+    ],
+)
+def test_bad_parameters_are_named_and_change_nothing(options, message):
+    X, _ = grouped()
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, random_state=0, n_init=1).fit(X)
+    before = model.parameters_
+    model.set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)
+    assert model.parameters_ is before
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (lambda X: X[:, :3], "4 observed variables"),
+        (lambda X: X[:0], "at least one row"),
+        (lambda X: X[0], "at least one row"),
+        (lambda X: frame(X).rename(columns={"x0": "y"}), "no variable 'y'"),
+        (lambda X: frame(X).drop(columns="x2"), "no column 'x2'"),
+        (lambda X: np.full(X.shape, -1), "no known value"),
+        (lambda X: frame(X).assign(x1=None), "'x1' has no known value"),
+        (lambda X: X + np.random.default_rng(0).random(X.shape), "name it in gaussian"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    X, _ = grouped()
+    with pytest.raises(ValueError, match=message):
+        BayesianNetwork(EDGES, hidden={"H": 2}).fit(data(X))
+
+
+def test_bad_data_after_a_fit():
+    X, _ = grouped()
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, random_state=0)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X)
+    with pytest.raises(ValueError, match="row 1 has 2 for 'x3', which is none of its states: 0, 1"):
+        model.predict([[0, 0, 0, 0], [0, 0, 0, 2]])
+    with pytest.raises(ValueError, match="must hold numbers"):
+        BayesianNetwork([("H", "a")], hidden={"H": 2}, gaussian=["a"]).fit(pd.DataFrame({"a": ["u", "v", "w"]}))
+    with pytest.raises(ValueError, match="finite numbers"):
+        BayesianNetwork([("H", "a")], hidden={"H": 2}, gaussian=["a"]).fit([[1.0], [np.inf]])
+    gaussian = BayesianNetwork([("H", "a")], hidden={"H": 2}, gaussian=["a"], random_state=0).fit([[0.0], [1.0], [5.0]])
+    with pytest.raises(ValueError, match="no Gaussian variables"):
+        gaussian.to_bif("never.bif")
+
+
+def test_an_interrupt_keeps_the_best_start(monkeypatch):
+    X, _ = grouped()
+    calls = []
+    advance = EM.advance
+
+    def interrupted(self, state, point):
+        calls.append(1)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return advance(self, state, point)
+
+    monkeypatch.setattr(EM, "advance", interrupted)
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, random_state=0, n_jobs=1, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="interrupt"):
+        model.fit(X)
+    assert np.isnan(model.objectives_[-1])
+    assert np.isfinite(model.score(X))
