@@ -15,6 +15,7 @@ from partita.report import (
     plot_boundary,
     plot_confusion,
     plot_convergence,
+    plot_restarts,
 )
 
 
@@ -75,6 +76,23 @@ def test_boundary_plot_is_a_picture_of_regions_and_data(tmp_path):
     assert imread(tmp_path / "two.png").shape[1] > 1.5 * columns
     with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 2\)"):
         plot_boundary(model, np.zeros((5, 3)), np.zeros(5), tmp_path / "none.png")
+
+
+def test_restart_plot_shows_every_start_and_the_bound(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.axes import Axes
+
+    curves, lines = [], []
+    plot, axhline = Axes.plot, Axes.axhline
+    monkeypatch.setattr(Axes, "plot", lambda self, x, y, **k: (curves.append(y), plot(self, x, y, **k))[1])
+    monkeypatch.setattr(Axes, "axhline", lambda self, y, **k: (lines.append(y), axhline(self, y, **k))[1])
+    traces = [np.array([9.0, 5.0, 4.0]), np.zeros(0), np.array([8.0, 6.0])]
+    plot_restarts(traces, tmp_path / "restarts.png", lower=3.5)
+    assert [curve.tolist() for curve in curves] == [[9.0, 5.0, 4.0], [8.0, 6.0]]
+    assert lines == [3.5]
+    assert (tmp_path / "restarts.png").stat().st_size > 5000
+    with pytest.raises(ValueError, match="no start with an iteration"):
+        plot_restarts([np.zeros(0)], tmp_path / "none.png")
 
 
 def test_missing_matplotlib_names_the_extra(tmp_path, monkeypatch):

@@ -193,14 +193,14 @@ class NetworkPoint:
         o = self.objective
         return np.asarray(o.sets.counts + (self.sums.gradient if o.kind == "marginal" else self.chosen))
 
-    def _conditional(self, u: FloatArray, expected: FloatArray) -> FloatArray:
+    def _conditional(self, expected: FloatArray) -> FloatArray:
         """Entries that are chosen, less those expected, and those of families without a say."""
         return np.asarray(np.where(self.objective.untouched, self.objective.sets.counts, self.chosen - expected))
 
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        counts = self._conditional(self.u, self.sums.gradient) if o.kind == "conditional" else self.counts
+        counts = self._conditional(self.sums.gradient) if o.kind == "conditional" else self.counts
         return self._slopes(counts, self.u, self.parameters)
 
     def _slopes(self, counts: FloatArray, u: FloatArray, theta: FloatArray) -> FloatArray:
@@ -220,7 +220,7 @@ class NetworkPoint:
             u = o.potentials(theta)
             sums = o.sets.at(u)
             fixed = float(np.where(o.untouched, o.sets.counts, self.chosen) @ u)
-            return o.penalty(theta) + sums.value - fixed, self._slopes(self._conditional(u, sums.gradient), u, theta)
+            return o.penalty(theta) + sums.value - fixed, self._slopes(self._conditional(sums.gradient), u, theta)
 
         found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options={"maxfun": INNER})
         return np.asarray(found.x)

@@ -2,7 +2,7 @@
 
 from .chunks import ChunkScores, chunk_scores
 from .labels import Confusion, LabelScores, confusion, label_scores, sequence_accuracy, token_accuracy
-from .plots import plot_boundary, plot_confusion, plot_convergence
+from .plots import plot_boundary, plot_confusion, plot_convergence, plot_restarts
 from .progress import CountPrinter, ProgressPrinter
 from .tables import CoefficientTable, format_table
 from .terminal import label_types, render_legend, render_tagged, wants_color
@@ -22,6 +22,7 @@ __all__ = [
     "plot_boundary",
     "plot_confusion",
     "plot_convergence",
+    "plot_restarts",
     "render_legend",
     "render_tagged",
     "sequence_accuracy",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,40 @@ def plot_convergence(traces: Mapping[str, Trace], path: str | os.PathLike[str], 
     by_iteration.legend(fontsize=8)
     for axes in (by_time, by_iteration):
         axes.grid(alpha=0.3)
+    figure.suptitle(title)
+    figure.savefig(os.fspath(path), dpi=130)
+
+
+def plot_restarts(
+    traces: Sequence[Any], path: str | os.PathLike[str], title: str = "", *, lower: float | None = None, label: str = ""
+) -> None:
+    """Save a picture of the objective after every iteration, a curve for each start, and a bound below all if there is one.
+
+    Parameters
+    ----------
+    traces : list of arrays
+        As `BayesianNetwork.traces_`; empty ones are passed over.
+    path : str or path
+    lower : float, optional
+        Drawn as a line, with `label` as its name.
+    """
+    shown = [np.asarray(trace, dtype=np.float64) for trace in traces if len(trace)]
+    if not shown:
+        raise ValueError("traces has no start with an iteration")
+    best = min(float(trace[-1]) for trace in shown)
+    top = max(float(trace[min(1, len(trace) - 1)]) for trace in shown)
+    figure = new_figure(6.4, 4.2)
+    axes = figure.subplots()
+    for trace in shown:
+        axes.plot(1 + np.arange(len(trace)), trace, color="C1" if trace[-1] <= best else "C0", alpha=0.7, linewidth=1.2)
+    floor = best
+    if lower is not None:
+        axes.axhline(lower, color="black", linestyle="--", linewidth=1.0, label=label or "lower bound")
+        axes.legend(fontsize=8)
+        floor = min(floor, lower)
+    margin = 0.05 * max(top - floor, 1e-12)
+    axes.set(xlabel="iterations + 1", ylabel="objective", xscale="log", ylim=(floor - margin, top + margin))
+    axes.grid(alpha=0.3)
     figure.suptitle(title)
     figure.savefig(os.fspath(path), dpi=130)
 
