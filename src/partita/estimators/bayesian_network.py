@@ -20,7 +20,7 @@ from ..solvers import EM
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .network_data import NetworkLayout, describe
-from .network_starts import given_start, random_start
+from .network_starts import given_start, random_starts
 from .persistence import SavedModel
 from .restarts import run_starts
 
@@ -199,7 +199,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             tied_variance=self.variance == "tied",
             n_jobs=1 if count > 1 else self.n_jobs,  # starts or items in parallel, not both
         )
-        starts = [random_start(objective, absent, rng) for _ in range(count)]
+        starts = random_starts(objective, absent, rng, count)
         if self.init is not None:
             starts = [given_start(layout, objective, absent, self.init, start) for start in starts]
             starts = starts[:1] if set(layout.discrete) <= set(self.init) else starts

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.results import FloatArray, IntArray
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
+from .data import class_codes
 
 Name = Hashable
 
@@ -237,8 +238,10 @@ class Column:
 
 def _unique(values: Any) -> tuple[list[Any], IntArray]:
     """Different values as Python objects, and which of them each is. Whole floats are integers."""
+    if values.dtype.kind == "f" and (np.abs(values) < 2**53).all() and not np.mod(values, 1.0).any():
+        values = values.astype(np.int64)
     if values.dtype.kind in "iufbU":
-        found, where = np.unique(values, return_inverse=True)
+        found, where = class_codes(values)
         plain = found.tolist()
         if values.dtype.kind == "f":
             plain = [int(value) if value.is_integer() else value for value in plain]

@@ -15,25 +15,26 @@ from .network_data import NetworkLayout
 NOISE = 1.0
 
 
-def random_start(objective: NetworkLikelihood, absent: Any, rng: np.random.Generator) -> FloatArray:
+def random_starts(objective: NetworkLikelihood, absent: Any, rng: np.random.Generator, count: int) -> list[FloatArray]:
     """Distributions as in the rows where they are known; random where a variable that is never known takes part."""
     net = objective.net
     theta = objective.refit(objective.sets.counts, np.zeros(objective.size))
+    noise = np.zeros(objective.size)
     for v in range(net.n):
         if absent[[*net.parents[v], v]].any():
-            lo, hi = net.offsets[v], net.offsets[v + 1]
-            table = theta[lo:hi].reshape(-1, net.cardinalities[v])
+            own = slice(net.offsets[v], net.offsets[v + 1])
+            noise[own] = NOISE
             if not absent[v]:
                 states = objective.sets.states[:, v]
                 seen = np.bincount(states[states >= 0], minlength=net.cardinalities[v]) + 1.0
-                table[:] = np.log(seen / seen.sum())
-            table += NOISE * rng.standard_normal(table.shape)
+                theta[own] = np.tile(np.log(seen / seen.sum()), net.configurations(net.parents[v]))
     first = net.size
     for of, size in zip(net.leaves, net.leaf_sizes, strict=True):
         if absent[list(of)].any():
-            theta[first : first + size] = NOISE * rng.standard_normal(size)
+            theta[first : first + size] = 0.0
+            noise[first : first + size] = NOISE
         first += size
-    return theta
+    return [theta + noise * rng.standard_normal(objective.size) for _ in range(count)]
 
 
 def given_start(

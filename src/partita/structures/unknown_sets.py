@@ -182,10 +182,11 @@ class UnknownSets(FreeSets):
         first = self._kernel_items[4].astype(np.int64)
         for variables, shape, rows, items in self._by_set():
             if items[0] < n:
-                joint = P[first[items][:, None] + np.arange(int(np.prod(shape)))].reshape(-1, *shape)
+                lowest, size = int(items.min()), int(np.prod(shape))  # the items of a set are one after another
+                joint = P[first[lowest] : first[int(items.max())] + size].reshape(-1, *shape)
                 for axis, v in enumerate(variables.tolist()):
                     others = tuple(a + 1 for a in range(len(shape)) if a != axis)
-                    out[v][rows] = joint.sum(axis=others)
+                    out[v][rows] = joint.sum(axis=others)[items - lowest]
             else:
                 places = self._tree_places(items - n, len(variables))
                 for axis, v in enumerate(variables.tolist()):
@@ -211,5 +212,11 @@ class UnknownSets(FreeSets):
 
 def _unique_rows(rows: Any) -> tuple[Any, IntArray]:
     """Different rows of bool, and which of them each row is."""
-    bits, which = np.unique(np.packbits(rows, axis=1), axis=0, return_inverse=True)
-    return np.unpackbits(bits, axis=1, count=rows.shape[1]).astype(bool), which.ravel()
+    if not len(rows):
+        return rows, np.zeros(0, np.int64)
+    packed = np.packbits(rows, axis=1)
+    same = (packed == packed[:1]).all(axis=1)  # often all of them
+    bits, which = np.unique(np.vstack([packed[:1], packed[~same]]), axis=0, return_inverse=True)
+    out = np.full(len(rows), which.ravel()[0])
+    out[~same] = which.ravel()[1:]
+    return np.unpackbits(bits, axis=1, count=rows.shape[1]).astype(bool), out
