@@ -16,8 +16,10 @@ from ..core.results import FloatArray, IntArray, Solution
 from ..core.validation import check_choice, check_count, check_real, check_weights
 from ..io import DiscreteNetwork, write_bif
 from ..objectives.network import NEVER, NetworkLikelihood
+from ..report import ProgressPrinter
 from ..solvers import EM
 from .convergence import warn_if_short
+from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
 from .data import unchanged_on_failure
 from .network_data import NetworkLayout, describe
 from .network_starts import given_start, random_starts
@@ -30,7 +32,7 @@ ITERATIVE: dict[str, tuple[str, str | None]] = {
     "viterbi": ("joint", None),
     "conditional": ("conditional", None),
 }
-METHODS = ("auto", "supervised", *ITERATIVE)
+METHODS = ("auto", "supervised", *ITERATIVE, "convex", "convex+em")
 VARIANCES = ("tied", "free")
 
 
@@ -56,7 +58,9 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     method : str, default "auto"
         ``"supervised"``: all values must be known. ``"em"``: marginal likelihood, by accelerated EM. ``"viterbi"``: the
         likelihood of known and most probable unknown values together. ``"conditional"``: the probability of the most
-        probable unknown values given the known ones. ``"auto"`` is ``"em"``, or ``"supervised"`` if all values are known.
+        probable unknown values given the known ones. ``"convex"``: a convex relaxation says which rows agree in hidden
+        variables, which is rounded and then supervised; no random start. ``"convex+em"``: ``"em"`` from there, about as
+        good as one or two random starts. ``"auto"`` is ``"em"``, or ``"supervised"`` if all values are known.
     n_init : int, default 10
         Random starts, in parallel; the best is kept. One is enough, and used, if no variable is hidden altogether.
     random_state : int, Generator or None
@@ -65,6 +69,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         Observed leaves that are real numbers: each has a mean for every configuration of its parents.
     variance : {"tied", "free"}
         Whether a Gaussian leaf has one variance, or one for each configuration of its parents.
+    rounding : {"kmeans", "random", "simplex"}
+        How states are made of the relaxation, see `ConvexEM`.
     init : dict, optional
         Tables to start from, by name, an axis for each parent and the last for the variable, instead of random ones. A
         hidden variable whose states are all alike there is refused: EM would never tell them apart.
@@ -131,6 +137,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         random_state: Any = None,
         gaussian: Any = None,
         variance: str = "tied",
+        rounding: str = "kmeans",
         init: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -146,6 +153,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         self.random_state = random_state
         self.gaussian = gaussian
         self.variance = variance
+        self.rounding = rounding
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -187,22 +195,40 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             raise ValueError(
                 f"method='supervised' needs all values known, but row {row} has none for {layout.discrete[v]!r}; use 'em'"
             )
+        self.__dict__.pop("_convex", None)
+        if method.startswith("convex"):
+            solution = self._rounded(layout, states, values, weights)
+            if method == "convex":
+                return solution, [solution]
+            objective = self._objective(layout, states, values, weights, "marginal", self.n_jobs)
+            return self._run(objective, [solution.parameters], "squarem")
         kind, acceleration = ITERATIVE.get(method, ("marginal", None))
-        rng = generator(self.random_state)
         absent = (states < 0).all(axis=0)
         count = self.n_init if absent.any() else 1
-        objective = NetworkLikelihood(
-            *(layout.net, states, values),
-            weights=weights,
-            alpha=self.alpha,
-            kind=kind,
-            tied_variance=self.variance == "tied",
-            n_jobs=1 if count > 1 else self.n_jobs,  # starts or items in parallel, not both
-        )
-        starts = random_starts(objective, absent, rng, count)
+        # Starts or items in parallel, not both.
+        objective = self._objective(layout, states, values, weights, kind, 1 if count > 1 else self.n_jobs)
+        starts = random_starts(objective, absent, generator(self.random_state), count)
         if self.init is not None:
             starts = [given_start(layout, objective, absent, self.init, start) for start in starts]
             starts = starts[:1] if set(layout.discrete) <= set(self.init) else starts
+        return self._run(objective, starts, acceleration)
+
+    def _objective(
+        self,
+        layout: NetworkLayout,
+        states: IntArray,
+        values: FloatArray,
+        weights: FloatArray,
+        kind: str,
+        n_jobs: int | None,
+    ) -> NetworkLikelihood:
+        tied = self.variance == "tied"
+        options: dict[str, Any] = {"alpha": self.alpha, "kind": kind, "tied_variance": tied, "n_jobs": n_jobs}
+        return NetworkLikelihood(layout.net, states, values, weights=weights, **options)
+
+    def _run(
+        self, objective: NetworkLikelihood, starts: list[FloatArray], acceleration: str | None
+    ) -> tuple[Solution, list[Solution | None]]:
         return run_starts(
             *(objective, starts, EM(acceleration)),
             max_iter=self.max_iter,
@@ -211,11 +237,55 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
+    def _rounded(self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray) -> Solution:
+        """The relaxation, states made of it, and the network that fits these."""
+        if (weights != weights[0]).any():
+            raise ValueError("the relaxation needs equal weights of rows; use method='em'")
+        printer: list[Any] = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+        self._convex = solve_relaxation(layout, states, values, None, callbacks=printer, n_jobs=self.n_jobs)
+        rng, filled = generator(self.random_state), states.copy()
+        for name in self._convex.names:
+            filled[:, layout.number[name]] = self._convex.labels(name, self.rounding, rng)
+        objective = self._objective(layout, filled, values, weights, "marginal", self.n_jobs)
+        return self._run(objective, [np.zeros(objective.size)], None)[0]
+
+    def convex_relaxation(self, X: Any, alpha: float | None = None, units: str = "absolute") -> ConvexEM:
+        """The convex relaxation of joint EM on these data. Needs no fit.
+
+        Parameters
+        ----------
+        X : table of data
+            In which hidden variables are unknown in all rows and all others known.
+        alpha : float, optional
+            The penalty. Small ones relax too much, and from `alpha_crit` on, which grows with the number of rows, the solution
+            is trivial. Default: about where as many groups as there are hidden states begin to show.
+        units : {"absolute", "critical"}
+            Whether `alpha` is the penalty, or to be multiplied with `alpha_crit`.
+
+        Returns
+        -------
+        ConvexEM
+            With `objective`, `lower`, `gap`, `M`, `alpha_crit`, `trivial`, and `labels()`.
+        """
+        check_choice("units", units, ("absolute", "critical"))
+        layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), X)
+        states, values = layout.read(X)
+        location, scale = _units(values, np.ones(len(states)))
+        return solve_relaxation(layout, states, (values - location) / scale, alpha, units=units, n_jobs=self.n_jobs)
+
+    @property
+    def convex_(self) -> ConvexEM:
+        """The relaxation that a ``"convex"`` fit began with. It is not saved with the model."""
+        if not hasattr(self, "_convex"):
+            raise AttributeError("there is no relaxation: fit with method='convex' or 'convex+em'")
+        return self._convex
+
     def _check_parameters(self) -> None:
         check_real("alpha", self.alpha, minimum=0.0)
         check_choice("method", self.method, METHODS)
         check_count("n_init", self.n_init, minimum=1)
         check_choice("variance", self.variance, VARIANCES)
+        check_choice("rounding", self.rounding, ROUNDINGS)
         if self.init is not None and not isinstance(self.init, Mapping):
             raise ValueError(f"init must be a dict of tables, got {self.init!r}")
         check_count("max_iter", self.max_iter)

@@ -1,0 +1,197 @@
+"""The convex relaxation of joint EM for the hidden variables of a Bayesian network."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.protocols import Callback
+from ..core.results import FloatArray, IntArray, Status
+from ..core.validation import check_choice, check_real
+from ..objectives.joint_em import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
+from ..objectives.network import NetworkLikelihood
+from ..objectives.rounding import round_labels
+from .network_data import NetworkLayout
+
+ROUNDINGS = ("kmeans", "random", "simplex")
+#: Least alpha that is chosen, in units of the critical one.
+FLOOR = 0.05
+
+
+@dataclass(frozen=True)
+class ConvexEM:
+    """A solution of the relaxation: which rows have the same hidden state, without saying which state that is.
+
+    Attributes
+    ----------
+    objective, lower, gap : float
+        The relaxed objective, a certified bound below joint (Viterbi) EM with the same alpha, whatever labels and weights,
+        and their relative difference. Gaussian variables are in standard units, with a variance of one given any parents.
+    alpha, alpha_crit : float
+        The penalty, and that from which on the solution is `trivial`: all rows alike.
+    trivial : bool
+    names : tuple
+        Hidden variables.
+    relaxation : Relaxation
+        The solution in all detail.
+    """
+
+    relaxation: Relaxation
+    names: tuple[Hashable, ...]
+    counts: tuple[int, ...]
+    constant: float = field(repr=False)
+
+    @property
+    def objective(self) -> float:
+        """The relaxed objective, families without hidden variables included."""
+        return self.relaxation.objective + self.constant
+
+    @property
+    def lower(self) -> float:
+        """A certified lower bound on joint EM."""
+        return self.relaxation.lower + self.constant
+
+    @property
+    def gap(self) -> float:
+        """``(objective - lower) / |objective|``."""
+        return (self.objective - self.lower) / abs(self.objective)
+
+    @property
+    def alpha(self) -> float:
+        """The penalty."""
+        return self.relaxation.alpha
+
+    @property
+    def alpha_crit(self) -> float:
+        """The penalty from which on the solution is trivial."""
+        return self.relaxation.alpha_crit
+
+    @property
+    def trivial(self) -> bool:
+        """Whether all rows are alike."""
+        return self.relaxation.trivial
+
+    @property
+    def status(self) -> Status:
+        """Why the solver stopped."""
+        return self.relaxation.status
+
+    @property
+    def M(self) -> FloatArray:
+        """The relation of the first hidden variable, (n_rows, n_rows)."""
+        return self.relaxation.M
+
+    def relation(self, name: Hashable) -> FloatArray:
+        """The relation of a hidden variable, (n_rows, n_rows)."""
+        return self.relaxation.relation(self._place(name))
+
+    def labels(self, name: Hashable | None = None, rounding: str = "kmeans", random_state: Any = 0) -> IntArray:
+        """A state for every row, of one hidden variable (default the first).
+
+        Parameters
+        ----------
+        rounding : {"kmeans", "random", "simplex"}
+            Clusters, the best of random roundings, or the nearest corners of a simplex.
+        """
+        check_choice("rounding", rounding, ROUNDINGS)
+        place = 0 if name is None else self._place(name)
+        if self.counts[place] == 1:
+            return np.zeros(len(self.relaxation.vectors[place]), np.int64)
+        return round_labels(self.relaxation.vectors[place], self.counts[place], rounding, random_state)
+
+    def _place(self, name: Hashable) -> int:
+        if name not in self.names:
+            raise ValueError(f"{name!r} is not hidden; hidden variables are {', '.join(map(repr, self.names))}")
+        return self.names.index(name)
+
+
+def solve_relaxation(
+    layout: NetworkLayout,
+    states: IntArray,
+    values: FloatArray,
+    alpha: float | None,
+    *,
+    units: str = "absolute",
+    callbacks: list[Callback] | None = None,
+    n_jobs: int | None = None,
+) -> ConvexEM:
+    """The relaxation for variables that are unknown in all rows. All others must be known in all."""
+    hidden, terms, rest = network_terms(layout, states, values)
+    counts = [int(layout.net.cardinalities[v]) for v in hidden]
+    if alpha is None:
+        spectra = [critical_alpha(terms, len(states), h)[1] for h in range(len(hidden))]
+        alpha = min(usual_alpha(e, count) for e, count in zip(spectra, counts, strict=True))
+    elif units == "critical":
+        alpha = alpha * max(critical_alpha(terms, len(states), h)[0] for h in range(len(hidden)))
+    check_real("alpha", alpha, minimum=0.0, strict=True)
+    found = relax(terms, len(states), alpha, callbacks=callbacks or [], n_jobs=n_jobs)
+    constant = _separate_loss(layout, states, values, rest, alpha) if rest else 0.0
+    gaussian = sum(isinstance(term, ChildTerm) and term.n_values == 0 for term in terms)
+    constant += 0.5 * np.log(2.0 * np.pi) * gaussian * len(states)
+    return ConvexEM(found, tuple(layout.discrete[v] for v in hidden), tuple(counts), constant)
+
+
+def usual_alpha(eigenvalues: FloatArray, count: int) -> float:
+    """Between where the relaxation begins to tell `count` groups apart and one more; smaller ones relax too much."""
+    e = np.maximum(np.append(eigenvalues, np.zeros(count)), 0.0)
+    return float(max(np.sqrt(e[max(count - 2, 0)] * e[count - 1]), FLOOR * e[0], 1e-8))
+
+
+def network_terms(
+    layout: NetworkLayout, states: IntArray, values: FloatArray
+) -> tuple[list[int], list[HiddenTerm | ChildTerm], list[int]]:
+    """Hidden variables, their terms, and families without any: numbers of variables, then of leaves."""
+    net = layout.net
+    absent = (states < 0).all(axis=0)
+    hidden = np.flatnonzero(absent).tolist()
+    if not hidden:
+        raise ValueError("the relaxation needs a variable that is hidden in all rows; there is none")
+    partly = np.flatnonzero(~absent & (states < 0).any(axis=0))
+    lacking = [layout.discrete[v] for v in partly] + [
+        name for name, column in zip(layout.gaussian, values.T, strict=True) if np.isnan(column).any()
+    ]
+    if lacking:
+        raise ValueError(
+            f"the relaxation needs variables that are hidden in all rows or known in all; {lacking[0]!r} is known in some: "
+            "use method='em'"
+        )
+    place = {v: h for h, v in enumerate(hidden)}
+    terms: list[HiddenTerm | ChildTerm] = []
+    rest = []
+    for j, of in enumerate([*net.parents, *net.leaves]):
+        above = tuple(place[parent] for parent in of if parent in place)
+        given = net.codes(states, [parent for parent in of if parent not in place])
+        if j in place:
+            if above:
+                names = layout.discrete
+                raise ValueError(
+                    f"hidden variable {names[j]!r} has the hidden parent {names[hidden[above[0]]]!r}: the relaxation is not "
+                    "convex there; use method='em'"
+                )
+            terms.append(HiddenTerm(hidden=place[j], given=given))
+        elif not above:
+            rest.append(j)
+        elif j < net.n:
+            terms.append(ChildTerm(parents=above, given=given, child=states[:, j], n_values=int(net.cardinalities[j])))
+        else:
+            terms.append(ChildTerm(parents=above, given=given, child=values[:, j - net.n]))
+    return hidden, terms, rest
+
+
+def _separate_loss(
+    layout: NetworkLayout, states: IntArray, values: FloatArray, families: list[int], alpha: float
+) -> float:
+    """The least loss of families without hidden variables, penalty included."""
+    known = np.maximum(states, 0)
+    objective = NetworkLikelihood(layout.net, known, values, alpha=alpha)
+    counts = objective.sets.counts
+    own = np.zeros(len(counts))
+    graph = objective.graph
+    for j in families:
+        own[graph.offsets[j] : graph.offsets[j + 1]] = 1.0
+    theta = objective.refit(counts * own, np.zeros(objective.size))
+    u = objective.potentials(theta)
+    return objective.penalty(theta) - float((counts * own) @ u)
