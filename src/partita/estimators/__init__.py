@@ -4,6 +4,7 @@ from .bayesian_network import BayesianNetwork
 from .boltzmann_chain import BoltzmannChain
 from .chain import ChainCRF
 from .column_tagger import ColumnTagger
+from .convex_em import ConvexEM
 from .graph_crf import GraphCRF
 from .hidden_chain import HiddenChainCRF
 from .latent_dynamic import LatentDynamicCRF
@@ -21,6 +22,7 @@ __all__ = [
     "BoltzmannChain",
     "ChainCRF",
     "ColumnTagger",
+    "ConvexEM",
     "GraphCRF",
     "HiddenChainCRF",
     "LatentDynamicCRF",

@@ -257,8 +257,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         X : table of data
             In which hidden variables are unknown in all rows and all others known.
         alpha : float, optional
-            The penalty. Small ones relax too much, and from `alpha_crit` on, which grows with the number of rows, the solution
-            is trivial. Default: about where as many groups as there are hidden states begin to show.
+            The penalty. Small ones relax too much, and from `alpha_crit` on, which grows with the number of rows, the
+            solution is trivial. Default: about where as many groups as there are hidden states begin to show.
         units : {"absolute", "critical"}
             Whether `alpha` is the penalty, or to be multiplied with `alpha_crit`.
 

@@ -181,9 +181,7 @@ def network_terms(
     return hidden, terms, rest
 
 
-def _separate_loss(
-    layout: NetworkLayout, states: IntArray, values: FloatArray, families: list[int], alpha: float
-) -> float:
+def _separate_loss(layout: NetworkLayout, states: IntArray, values: FloatArray, families: list[int], alpha: float) -> float:
     """The least loss of families without hidden variables, penalty included."""
     known = np.maximum(states, 0)
     objective = NetworkLikelihood(layout.net, known, values, alpha=alpha)

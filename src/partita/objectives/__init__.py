@@ -6,6 +6,7 @@ from .constrained import Constrained, ConstrainedPoint, compile_constraints
 from .elastic_net import ElasticNet, ElasticNetPoint
 from .feasible_set import FeasibleSet
 from .graph import GraphLikelihood, GraphPoint
+from .joint_em import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
 from .l1 import L1, L1Point
 from .latent import LatentLikelihood, LatentPoint
 from .likelihood import Likelihood, LikelihoodPoint
@@ -15,6 +16,7 @@ __all__ = [
     "ChainComposite",
     "ChainLikelihood",
     "ChainPoint",
+    "ChildTerm",
     "Constrained",
     "ConstrainedPoint",
     "ElasticNet",
@@ -22,10 +24,14 @@ __all__ = [
     "FeasibleSet",
     "GraphLikelihood",
     "GraphPoint",
+    "HiddenTerm",
     "L1Point",
     "LatentLikelihood",
     "LatentPoint",
     "Likelihood",
     "LikelihoodPoint",
+    "Relaxation",
     "compile_constraints",
+    "critical_alpha",
+    "relax",
 ]

@@ -4,6 +4,7 @@ from .chunks import ChunkScores, chunk_scores
 from .labels import Confusion, LabelScores, confusion, label_scores, sequence_accuracy, token_accuracy
 from .plots import plot_boundary, plot_confusion, plot_convergence, plot_restarts
 from .progress import CountPrinter, ProgressPrinter
+from .relation import plot_relation
 from .tables import CoefficientTable, format_table
 from .terminal import label_types, render_legend, render_tagged, wants_color
 
@@ -22,6 +23,7 @@ __all__ = [
     "plot_boundary",
     "plot_confusion",
     "plot_convergence",
+    "plot_relation",
     "plot_restarts",
     "render_legend",
     "render_tagged",

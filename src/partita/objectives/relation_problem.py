@@ -1,0 +1,305 @@
+"""Relations of hidden variables on distinct rows: the relaxed EM objective, its lower bounds and its constraints.
+
+`joint_em` says what is minimised.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..core.parallel import Workers
+from ..core.results import FloatArray, IntArray
+from ..kernels import joint_em as kernels
+from .hidden_terms import ChildTerm
+from .relation_bound import DiagonalLessColumns, smallest_eigenpairs
+from .relational import log_softmax, table_weights
+
+#: Of the augmented Lagrangian: the first penalty, by what it grows where violations do not shrink, and where that ends.
+FIRST_PENALTY, STIFFER, STIFFEST = 1.0, 4.0, 64.0
+#: Share of the length of V below which a column counts as none.
+VANISHED = 1e-8
+
+
+class Relation:
+    """One relation M and the terms that know it, on distinct rows of data with weights."""
+
+    def __init__(
+        self, own: IntArray | None, children: Sequence[ChildTerm], w: FloatArray, alpha: float, workers: Workers
+    ) -> None:
+        self.w, self.alpha, self.workers = w, alpha, workers
+        self.n, self.total = len(w), float(w.sum())
+        self.own = np.zeros(self.n, dtype=np.int64) if own is None else own
+        self.counts = np.zeros(0) if own is None else np.bincount(own, weights=w)
+        self.children = children
+        discrete = [c.n_values > 0 for c in children]
+        self.n_values = np.array([c.n_values for c in children], dtype=np.int64)
+        self.given = np.array([c.given for c in children], dtype=np.int64).reshape(len(children), self.n)
+        self.codes = np.array(
+            [c.child if d else self.own * 0 for c, d in zip(children, discrete, strict=True)], dtype=np.int64
+        )
+        self.codes = self.codes.reshape(self.given.shape)
+        self.reals = np.array([self.w * 0 if d else c.child for c, d in zip(children, discrete, strict=True)])
+        self.reals = self.reals.reshape(self.given.shape)
+        self.precisions = np.array([1.0 / c.variance for c in children])
+        configurations = self.given.max(axis=1, initial=-1) + 1
+        #: Weight vectors: of the own term, then of each child.
+        self.units = np.cumsum([len(self.counts), *(configurations * np.maximum(1, self.n_values))])
+
+    def size(self, rank: int) -> int:
+        return int(self.n + self.units[-1]) * rank
+
+    def split(self, x: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Rows X and weight vectors."""
+        return x[: self.n * rank].reshape(self.n, rank), x[self.n * rank :].reshape(-1, rank)
+
+    def rows_of(self, V: FloatArray) -> FloatArray:
+        """X for V: lengths by which L-BFGS is the same as if equal rows were apart, and of the order of the weights."""
+        length = np.sqrt(self.w / self.total) / np.linalg.norm(V, axis=1)
+        return np.asarray(V * length[:, None])
+
+    def evaluate(self, x: FloatArray, rank: int) -> tuple[float, FloatArray]:
+        """Value and gradient."""
+        X, weights = self.split(x, rank)
+        theta = weights.ravel()
+        ranges = Workers.ranges(self.n, 6.0 * self.n * rank * (self.units[-1] + 2))
+        parts, B = len(ranges), len(self.counts)
+        V, norms, mass = np.empty(X.shape), np.empty(self.n), np.empty((parts, rank))
+        run = self.workers.run
+        run(kernels.directions, [(X, self.w, lo, hi, V, norms, mass[c]) for c, (lo, hi) in enumerate(ranges)])
+        mass, U, slope = mass.sum(0), np.empty((self.n, B)), np.empty(self.n)
+        log_z, pull, value = np.empty(B), np.zeros(rank), 0.0
+        if B:
+            tops, totals, pulls = np.empty((parts, B)), np.empty((parts, B)), np.empty((parts, B, rank))
+            own = (V, self.w, weights[:B], mass)
+            out = [(lo, hi, U, slope, tops[c], totals[c], pulls[c]) for c, (lo, hi) in enumerate(ranges)]
+            run(kernels.own_scores, [(*own, *each) for each in out])
+            value = kernels.own_totals(tops, totals, pulls, self.counts, log_z, pull)
+        gradient = np.empty(len(x))
+        gX, gW = gradient[: X.size].reshape(X.shape), np.empty((parts, len(theta)))
+        terms = (self.codes, self.reals, self.given, self.n_values, self.units[:-1] * rank, self.precisions)
+        fixed = (V, norms, self.w, theta, mass, pull, U, slope, log_z, self.own, self.counts, *terms)
+        value += sum(run(kernels.rows, [(*fixed, lo, hi, gX, gW[c]) for c, (lo, hi) in enumerate(ranges)]))
+        gradient[X.size :] = gW.sum(0) + self.alpha * theta
+        return float(value + 0.5 * self.alpha * (theta @ theta)), gradient
+
+    def linear(self, V: FloatArray, weights: FloatArray) -> Linear:
+        """A linear function of M nowhere above the objective, and equal to it at VV' if the weights are best there."""
+        constant, columns = 0.0, []
+        q, s, B = np.zeros(self.n), V @ (self.w @ V), len(self.counts)
+        if B:
+            edge = kernels.DOMAIN * self.w
+            d = np.minimum(0.0, s / edge - 1.0)
+            U = V @ weights[:B].T
+            scores = U + (np.log(self.w / np.maximum(s, edge)) - d + 0.5 * d * d)[:, None]
+            p = self.counts * np.exp(log_softmax(scores.T)).T
+            q = p.sum(1) * (1.0 - d) / np.maximum(s, edge)
+            constant += float(np.sum(p * (scores - log_softmax(scores.T).T - U)) + q @ s)
+            columns.append((np.where(np.arange(B) == self.own[:, None], self.w[:, None], 0.0) - p, None))
+        for c, child in enumerate(self.children):
+            block = weights[self.units[c] : self.units[c + 1]].reshape(-1, max(1, child.n_values), V.shape[1])
+            scores = np.einsum("ir,iar->ia", V, block[child.given])
+            if child.n_values:
+                logs = log_softmax(scores)
+                constant -= float(self.w @ np.sum(np.exp(logs) * logs, axis=1))
+                residual = np.eye(child.n_values)[child.child] - np.exp(logs)
+            else:
+                residual = (child.child[:, None] - scores) / child.variance
+                constant += float(self.w @ (residual * child.child[:, None] - 0.5 * child.variance * residual**2)[:, 0])
+            columns.append((self.w[:, None] * residual, child.given))
+        return Linear(constant, _side_by_side(columns) / np.sqrt(2.0 * self.alpha), q, self.w)
+
+    def spectrum(self, alpha: float, count: int) -> tuple[FloatArray, FloatArray]:
+        """The largest e for which M = 11' is not best along their vectors, if alpha were below them; and the vectors.
+
+        They are half the eigenvalues of S - Diag(S1), where S is the sum of residuals times residuals (own terms
+        included) with the hidden variable constant. M = 11' is best if none is above alpha.
+        """
+        relation = copy.copy(self)
+        relation.alpha = alpha
+        V, weights = relation.trivial()
+        linear = replace(relation.linear(V, weights), q=np.zeros(self.n))
+        values, vectors = linear.scaled(-linear.diagonal_of_product(V)).lowest(count)
+        return -alpha * values, vectors / np.sqrt(self.w)[:, None]
+
+    def trivial(self) -> tuple[FloatArray, FloatArray]:
+        """V = 1 and the weights that are best there."""
+        weights = [np.zeros(len(self.counts))]
+        for child in self.children:
+            n = np.bincount(child.given, weights=self.w)
+            if child.n_values:
+                table = np.zeros((len(n), child.n_values))
+                np.add.at(table, (child.given, child.child), self.w)
+                weights.append(table_weights(table, self.alpha).ravel())
+            else:
+                sums = np.bincount(child.given, weights=self.w * child.child)
+                weights.append(sums / (n + self.alpha * child.variance))
+        return np.ones((self.n, 1)), np.concatenate(weights)[:, None]
+
+
+def _side_by_side(columns: Sequence[tuple[Any, IntArray | None]]) -> csr_array:
+    """Columns in one sparse matrix; with codes, each row of a block is in the columns of its code."""
+    rows, places, entries, start = [], [], [], 0
+    for block, codes in columns:
+        n, width = block.shape
+        at = np.zeros(n, dtype=np.int64) if codes is None else codes
+        rows.append(np.repeat(np.arange(n), width))
+        places.append((start + at[:, None] * width + np.arange(width)).ravel())
+        entries.append(block.ravel())
+        start += width * (int(at.max()) + 1)
+    data = np.concatenate(entries), (np.concatenate(rows), np.concatenate(places))
+    return csr_array(data, shape=(len(columns[0][0]), start))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """``constant + <C, M>`` with ``C = -R R' - (q w' + w q') / 2``."""
+
+    constant: float
+    R: csr_array
+    q: FloatArray
+    w: FloatArray
+
+    def scaled(self, nu: FloatArray) -> DiagonalLessColumns:
+        """C + Diag(nu), rows and columns divided by the roots of the weights."""
+        root = np.sqrt(self.w)
+        R = self.R.copy()
+        R.data = R.data / np.repeat(root, np.diff(R.indptr))
+        return DiagonalLessColumns(nu / self.w, R, self.q / root, root)
+
+    def diagonal_of_product(self, V: FloatArray) -> FloatArray:
+        """The diagonal of C VV'."""
+        product = self.R @ (self.R.T @ V) + 0.5 * (np.outer(self.q, self.w @ V) + np.outer(self.w, self.q @ V))
+        return -np.asarray(np.sum(product * V, axis=1))
+
+    def lower_bound(self, V: FloatArray, Z: FloatArray | None = None) -> tuple[float, FloatArray]:
+        """A bound on ``constant + <C - Z, M>`` for all M, close to the value at VV' if that is best, and directions down.
+
+        For any nu it is ``constant - sum(nu) + <C - Z + Diag(nu), M>``, and M has eigenvalues of at least zero and
+        ones on its diagonal, so that the last is at least the total weight times the smallest eigenvalue (where that
+        is negative).
+        """
+        nu = -self.diagonal_of_product(V)
+        if Z is None:
+            smallest, vectors = self.scaled(nu).smallest()
+        else:
+            root = np.sqrt(self.w)
+            nu += np.sum((Z @ V) * V, axis=1)
+            smallest, vectors = smallest_eigenpairs(self.scaled(nu).dense() - Z / np.outer(root, root))
+        return self.constant - float(nu.sum()) + float(self.w.sum()) * smallest, vectors / np.sqrt(self.w)[:, None]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """``constant + sum_h coefficient_h M_h >= 0``."""
+
+    coefficients: dict[int, float]
+    constant: float = 0.0
+
+    def values(self, V: Sequence[FloatArray]) -> FloatArray:
+        total = np.asarray(sum(coefficient * (V[h] @ V[h].T) for h, coefficient in self.coefficients.items()))
+        return total + self.constant
+
+
+class Problem:
+    """Relations that hang together, on distinct rows, and the linear constraints on their entries.
+
+    A constraint is ``constant + sum_h coefficient_h M_h >= 0``, for every entry. They are met by an augmented
+    Lagrangian, with dense matrices of multipliers; without them nothing has the size of a matrix. They add
+    ``rho/2 sum_ij sqrt(w_i w_j) max(0, z_ij - c_ij)^2``, where roots make the curvature in X the same for all pairs.
+    """
+
+    def __init__(self, relations: Sequence[Relation], constraints: Sequence[Constraint]) -> None:
+        self.relations, self.constraints = relations, constraints
+        self.w, self.total, self.n = relations[0].w, relations[0].total, relations[0].n
+        self.multipliers: list[FloatArray] = []
+        self.rho = FIRST_PENALTY
+        self.pairs = np.zeros(0)
+
+    def split(self, x: FloatArray, rank: int) -> list[FloatArray]:
+        """The part of every relation."""
+        return np.split(x, np.cumsum([r.size(rank) for r in self.relations])[:-1])
+
+    def vectors(self, x: FloatArray, rank: int) -> list[FloatArray]:
+        """V of every relation."""
+        found = [r.split(part, rank)[0] for r, part in zip(self.relations, self.split(x, rank), strict=True)]
+        return [X / np.linalg.norm(X, axis=1, keepdims=True) for X in found]
+
+    def evaluate(self, x: FloatArray, rank: int) -> tuple[float, float, FloatArray]:
+        """The objective; its value and gradient with the terms of constraints. All three are means over the rows."""
+        found = [r.evaluate(part, rank) for r, part in zip(self.relations, self.split(x, rank), strict=True)]
+        objective, gradient = sum(value for value, _ in found), np.concatenate([g for _, g in found])
+        if not self.multipliers:
+            return objective / self.total, objective / self.total, gradient / self.total
+        V = self.vectors(x, rank)
+        extra, slopes = 0.0, [np.zeros((self.n, self.n)) for _ in V]
+        for constraint, z in zip(self.constraints, self.multipliers, strict=True):
+            active = np.maximum(0.0, z - constraint.values(V))
+            weighted = self.rho * self.pairs * active
+            extra += 0.5 * float(np.sum(weighted * active))
+            for h, coefficient in constraint.coefficients.items():
+                slopes[h] -= coefficient * weighted
+        for relation, part, v, slope, g in zip(
+            self.relations, self.split(x, rank), V, slopes, self.split(gradient, rank), strict=True
+        ):
+            pulled = 2.0 * slope @ v
+            pulled -= np.sum(pulled * v, axis=1, keepdims=True) * v
+            X = relation.split(part, rank)[0]
+            g[: X.size] += (pulled / np.linalg.norm(X, axis=1, keepdims=True)).ravel()
+        return objective / self.total, (objective + extra) / self.total, gradient / self.total
+
+    def lower_bound(self, x: FloatArray, rank: int) -> tuple[float, list[FloatArray]]:
+        """A bound on the objective at all feasible relations, and directions for every relation in which it may fall."""
+        V = self.vectors(x, rank)
+        Z: list[Any] = [np.zeros((self.n, self.n)) if self.multipliers else None for _ in V]
+        bound = 0.0
+        for constraint, z in zip(self.constraints, self.multipliers, strict=False):
+            scaled = self.rho * self.pairs * z
+            bound -= constraint.constant * float(scaled.sum())
+            for h, coefficient in constraint.coefficients.items():
+                Z[h] += coefficient * scaled
+        directions = []
+        for relation, part, v, shift in zip(self.relations, self.split(x, rank), V, Z, strict=True):
+            lower, direction = relation.linear(v, relation.split(part, rank)[1]).lower_bound(v, shift)
+            bound += lower
+            directions.append(direction)
+        return bound, directions
+
+    def widened(self, x: FloatArray, rank: int, columns: Sequence[FloatArray]) -> tuple[FloatArray, int]:
+        """Parameters with new columns of V, and their rank; columns that have vanished make room.
+
+        Weights of the new ones are those of a stationary point, ``W = A'V / alpha`` with residuals A.
+        """
+        turned, kept = [], 1
+        for relation, part, V in zip(self.relations, self.split(x, rank), self.vectors(x, rank), strict=True):
+            values, Q = np.linalg.eigh((V.T * self.w) @ V)
+            turned.append((relation, V @ Q[:, ::-1], relation.split(part, rank)[1] @ Q[:, ::-1]))
+            kept = max(kept, int(np.sum(values > VANISHED * self.total)))
+        more, found = min(self.n - kept, columns[0].shape[1]), []
+        for (relation, V, weights), extra in zip(turned, columns, strict=True):
+            R = relation.linear(V, weights).R
+            wider = np.hstack([weights[:, :kept], np.sqrt(2.0 / relation.alpha) * (R.T @ extra[:, :more])])
+            found += [relation.rows_of(np.hstack([V[:, :kept], extra[:, :more]])).ravel(), wider.ravel()]
+        return np.concatenate(found), kept + more
+
+    def violation(self, x: FloatArray, rank: int) -> float:
+        """How far below zero a constraint is at most."""
+        V = self.vectors(x, rank)
+        return max((-float(c.values(V).min()) for c in self.constraints), default=0.0)
+
+    def raise_multipliers(self, x: FloatArray, rank: int, stiffer: bool) -> None:
+        """The next multipliers, or the first."""
+        if not self.multipliers:
+            self.multipliers = [np.zeros((self.n, self.n)) for _ in self.constraints]
+            self.pairs = np.sqrt(np.outer(self.w, self.w))
+            return
+        V = self.vectors(x, rank)
+        factor = STIFFER if stiffer and self.rho < STIFFEST else 1.0
+        found = zip(self.constraints, self.multipliers, strict=True)
+        self.multipliers = [np.maximum(0.0, z - c.values(V)) / factor for c, z in found]
+        self.rho *= factor
