@@ -132,7 +132,7 @@ def relax(
     *,
     rank: int | None = None,
     tol: float = 1e-6,
-    max_iter: int = 20_000,
+    max_iter: int = 5000,
     nonnegative: bool = True,
     random_state: Any = 0,
     callbacks: Iterable[Callback] = (),

@@ -127,17 +127,27 @@ class Relation:
 
     def trivial(self) -> tuple[FloatArray, FloatArray]:
         """V = 1 and the weights that are best there."""
-        weights = [np.zeros(len(self.counts))]
-        for child in self.children:
-            n = np.bincount(child.given, weights=self.w)
-            if child.n_values:
-                table = np.zeros((len(n), child.n_values))
-                np.add.at(table, (child.given, child.child), self.w)
-                weights.append(table_weights(table, self.alpha).ravel())
-            else:
-                sums = np.bincount(child.given, weights=self.w * child.child)
-                weights.append(sums / (n + self.alpha * child.variance))
-        return np.ones((self.n, 1)), np.concatenate(weights)[:, None]
+        weights = np.zeros(self.units[-1])
+        for n_values in set(self.n_values.tolist()):
+            mine = [c for c, child in enumerate(self.children) if child.n_values == n_values]
+            found = self._tables(mine, n_values) if n_values else [self._means(self.children[c]) for c in mine]
+            for c, part in zip(mine, found, strict=True):
+                weights[self.units[c] : self.units[c + 1]] = part
+        return np.ones((self.n, 1)), weights[:, None]
+
+    def _tables(self, mine: Sequence[int], n_values: int) -> list[FloatArray]:
+        """Best weights of children that have as many values, all at once."""
+        counts: list[Any] = []
+        for child in (self.children[c] for c in mine):
+            counts.append(np.bincount(child.given * n_values + child.child, weights=self.w))
+            counts[-1].resize(n_values * (int(child.given.max()) + 1), refcheck=False)
+        found = table_weights(np.concatenate(counts).reshape(-1, n_values), self.alpha).ravel()
+        return np.split(found, np.cumsum([len(each) for each in counts])[:-1])
+
+    def _means(self, child: ChildTerm) -> FloatArray:
+        """Of a Gaussian child, for every configuration: shrunken means."""
+        total, n = (np.bincount(child.given, weights=w) for w in (self.w * child.child, self.w))
+        return np.asarray(total / (n + self.alpha * child.variance))
 
 
 def _side_by_side(columns: Sequence[tuple[Any, IntArray | None]]) -> csr_array:
