@@ -11,7 +11,7 @@ from partita.core.parallel import Workers
 from partita.objectives.hidden_terms import groups
 from partita.objectives.joint_em import ChildTerm, HiddenTerm, critical_alpha, relax
 from partita.objectives.relation_bound import DiagonalLessColumns, smallest_eigenpairs
-from partita.objectives.relation_problem import Relation
+from partita.objectives.relation_problem import Constraint, Problem, Relation
 from partita.objectives.relational import primal
 from partita.objectives.rounding import METHODS, centred_points, round_labels, simplex_weights, spectral_labels
 
@@ -91,7 +91,7 @@ def test_lower_bound_holds_for_all_labellings_and_the_objective_there_is_that_of
         at = np.eye(2)[labels]
         relation = Relation(np.zeros(8, dtype=np.int64), _all_rows(x), np.ones(8), alpha, Workers(1))
         weights = np.vstack([[primal([0] * 8, labels, 2, alpha).solution[0]], *_weights(x, labels, alpha)])
-        value_there = relation.evaluate(np.concatenate([at.ravel(), weights.ravel()]), 2)[0]
+        value_there = _evaluate(relation, np.concatenate([at.ravel(), weights.ravel()]), 2)[0]
         assert value_there == pytest.approx(value, rel=1e-9) if any(tail) else value_there <= value
     assert len(group.w) < 8
 
@@ -112,6 +112,12 @@ def _weights(x, labels, alpha):
     return found
 
 
+def _evaluate(relation, x, rank):
+    """Value and gradient, of the sum over rows."""
+    value, _, gradient = Problem([relation], []).evaluate(x, rank)
+    return value * relation.total, gradient * relation.total
+
+
 def _relation(rng, n=9):
     """All kinds of terms, with weights."""
     children = [
@@ -129,12 +135,26 @@ def test_gradient_is_that_of_finite_differences(spread, rng):
     s = V @ (relation.w @ V) / np.linalg.norm(V, axis=1)
     assert (s.min() < 0.5) == (spread > 1.0)  # on both sides of where log s goes on as a parabola
     x = np.concatenate([V.ravel(), 0.5 * rng.standard_normal(relation.size(rank) - V.size)])
-    value, gradient = relation.evaluate(x, rank)
+    value, gradient = _evaluate(relation, x, rank)
     step = 1e-6
-    moved = [[relation.evaluate(x + sign * step * unit, rank)[0] for sign in (1, -1)] for unit in np.eye(len(x))]
+    moved = [[_evaluate(relation, x + sign * step * unit, rank)[0] for sign in (1, -1)] for unit in np.eye(len(x))]
     numeric = np.array([(up - down) / (2.0 * step) for up, down in moved])
     np.testing.assert_allclose(gradient, numeric, atol=2e-7 * max(1.0, np.abs(numeric).max()))
-    assert value == relation.evaluate(x, rank)[0]
+    assert value == _evaluate(relation, x, rank)[0]
+
+
+def test_gradient_with_constraints_is_that_of_finite_differences(rng):
+    relations = [_relation(rng), _relation(rng)]
+    relations[1].w = relations[0].w
+    problem = Problem(relations, [Constraint({0: 1.0}), Constraint({0: 1.0, 1: -1.0}), Constraint({0: -1.0, 1: 1.0}, 0.5)])
+    size = sum(r.size(2) for r in relations)
+    x = rng.standard_normal(size)
+    for _ in range(3):
+        problem.raise_multipliers(x, 2, stiffer=True)
+    assert max(z.max() for z in problem.multipliers) > 0.1
+    gradient, step = problem.evaluate(x, 2)[2], 1e-6
+    moved = [[problem.evaluate(x + sign * step * unit, 2)[1] for sign in (1, -1)] for unit in np.eye(size)]
+    np.testing.assert_allclose(gradient, [(up - down) / (2.0 * step) for up, down in moved], atol=1e-7)
 
 
 def test_bound_holds_at_any_relation_whatever_the_weights(rng):
@@ -144,7 +164,7 @@ def test_bound_holds_at_any_relation_whatever_the_weights(rng):
         V = np.eye(rank)[0] + 0.5 * rng.standard_normal((9, rank))
         V /= np.linalg.norm(V, axis=1, keepdims=True)
         weights = 0.5 * rng.standard_normal((relation.units[-1], rank))
-        best = min(best, relation.evaluate(np.concatenate([V.ravel(), weights.ravel()]), rank)[0])
+        best = min(best, _evaluate(relation, np.concatenate([V.ravel(), weights.ravel()]), rank)[0])
         assert relation.linear(V, weights).lower_bound(V)[0] < best
         assert relation.linear(V, weights).lower_bound(V, Z=np.zeros((9, 9)))[0] < best
 
@@ -259,6 +279,12 @@ def test_callbacks_and_limits_keep_what_there_is():
     limited = relax(naive_bayes(X), 12, 1.0, max_iter=7)
     assert limited.status is Status.MAX_ITER
     assert limited.n_iter == 7
+
+
+def test_impossible_tolerance_ends():
+    found = relax(naive_bayes(X), 12, 1.0, tol=0.0)
+    assert found.status is Status.PRECISION
+    assert found.gap < 1e-6
 
 
 def test_interrupt_keeps_what_there_is():

@@ -104,6 +104,20 @@ def own_totals(tops, totals, pulls, counts, log_z, pull):
     return value
 
 
+@kernel
+def penalty(values, multipliers, roots, rho, out):
+    """Of constraints values_ij >= 0: the sum of rho/2 root_i root_j max(0, z_ij - c_ij)^2, and minus its slopes in c."""
+    total = 0.0
+    for i in range(len(roots)):
+        row = 0.0
+        for j in range(len(roots)):
+            active = max(0.0, multipliers[i, j] - values[i, j])
+            out[i, j] = rho * roots[i] * roots[j] * active
+            row += out[i, j] * active
+        total += 0.5 * row
+    return total
+
+
 @sum_kernel
 def rows(
     V,

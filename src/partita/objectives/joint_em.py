@@ -44,12 +44,11 @@ __all__ = ["ChildTerm", "HiddenTerm", "Relaxation", "critical_alpha", "relax"]
 SIGN_LIMIT = 2000
 #: Distinct rows among which entries are looked at for their sign.
 SIGN_SAMPLE = 20_000
-#: Entries that are so far below zero are mended at the end instead of by another round.
-FEASIBLE = 1e-6
 #: Columns of V to begin with, at most.
 FIRST_RANK = 24
 #: Iterations of L-BFGS between multipliers, steps it remembers, and iterations before the first certificate.
 INNER, MEMORY, FIRST_CHECK = 200, 15, 30
+INNER_TOL = 1e-2
 #: Gap at which the search for multipliers begins.
 ROUGH = 1e-2
 #: Rounds without progress before it is given up.
@@ -133,7 +132,7 @@ def relax(
     *,
     rank: int | None = None,
     tol: float = 1e-6,
-    max_iter: int = 20_000,
+    max_iter: int = 5000,
     nonnegative: bool = True,
     random_state: Any = 0,
     callbacks: Iterable[Callback] = (),
@@ -193,6 +192,7 @@ def relax(
             run.status = Status.INTERRUPTED
         for part in parts:
             part.mend(nonnegative)
+        status = run.status or (Status.CONVERGED if all(p.settled(tol) for p in parts) else Status.PRECISION)
     vectors = {h: V[part.group.rows] for part in parts for h, V in zip(part.group.hidden, part.vectors(), strict=False)}
     return Relaxation(
         objective=sum(part.objective for part in parts),
@@ -202,7 +202,7 @@ def relax(
         trivial=all(part.looks_trivial() for part in parts),
         violation=max(part.violation for part in parts),
         n_distinct=max(part.problem.n for part in parts),
-        status=run.status or Status.CONVERGED,
+        status=status,
         n_iter=run.n_iter,
         seconds=run.seconds(),
         trace=run.trace(),
@@ -275,7 +275,10 @@ def _problem(group: Group, alpha: float, nonnegative: bool, workers: Workers) ->
 
 @dataclass
 class _Part:
-    """The best that is known of a group: parameters x, the objective there and a lower bound."""
+    """The best that is known of a group: parameters x, the objective there and a lower bound.
+
+    `ceiling` is the objective at M = 11'.
+    """
 
     group: Group
     problem: Problem
@@ -283,6 +286,7 @@ class _Part:
     rank: int
     objective: float
     lower: float
+    ceiling: float
     violation: float = 0.0
 
     @classmethod
@@ -291,7 +295,8 @@ class _Part:
         x = np.concatenate(
             [np.concatenate([r.rows_of(V).ravel(), W.ravel()]) for r in problem.relations for V, W in [r.trivial()]]
         )
-        part = cls(group, problem, x, 1, problem.evaluate(x, 1)[0] * problem.total, -np.inf)
+        objective = problem.evaluate(x, 1)[0] * problem.total
+        part = cls(group, problem, x, 1, objective, -np.inf, objective)
         part.certify()
         return part
 
@@ -303,6 +308,13 @@ class _Part:
     @property
     def gap(self) -> float:
         return abs(self.objective - self.lower) / max(abs(self.objective), 1e-300)
+
+    def settled(self, tol: float) -> bool:
+        """Whether the gap will be small after `mend`, or where that cannot be done, gap and violation are."""
+        if len(self.problem.relations) > 1:
+            return self.gap <= tol and self.violation <= tol
+        share = self.violation / (1.0 + self.violation) if self.problem.constraints else 0.0
+        return self.gap + share * (self.ceiling - self.objective) / max(abs(self.objective), 1e-300) <= tol
 
     def certify(self) -> tuple[float, list[FloatArray]]:
         """Raise the lower bound if that of this place is better; returns the latter, and directions of descent."""
@@ -330,6 +342,7 @@ class _Part:
     def mend(self, nonnegative: bool) -> None:
         """Mix M with 11' until no entry is negative; the objective is convex and at most the mixture of the two."""
         problem = self.problem
+        self.objective = problem.evaluate(self.x, self.rank)[0] * problem.total
         if len(problem.relations) > 1:
             self.violation = max(0.0, problem.violation(self.x, self.rank))
             return
@@ -346,9 +359,9 @@ class _Part:
         relation = problem.relations[0]
         ones, weights = relation.trivial()
         mixed = np.hstack([np.sqrt(1.0 - share) * V, np.sqrt(share) * ones])
-        W = np.hstack([np.sqrt(1.0 - share) * relation.split(self.x, self.rank)[1], np.sqrt(share) * weights])
+        W = np.hstack([np.sqrt(1.0 - share) * problem.split(self.x, self.rank)[0][1], np.sqrt(share) * weights])
         self.x, self.rank = np.concatenate([relation.rows_of(mixed).ravel(), W.ravel()]), self.rank + 1
-        self.objective = relation.evaluate(self.x, self.rank)[0]
+        self.objective = problem.evaluate(self.x, self.rank)[0] * problem.total
 
 
 class _Run:
@@ -359,6 +372,7 @@ class _Run:
     ) -> None:
         self.parts, self.tol, self.max_iter, self.callbacks, self.start = parts, tol, max_iter, callbacks, start
         self.status: Status | None = None
+        self.gradient = np.inf
         self.rows: list[tuple[float, float, float, float]] = []
 
     @property
@@ -371,10 +385,10 @@ class _Run:
     def trace(self) -> Trace:
         return Trace(*np.array(self.rows, dtype=np.float64).reshape(-1, 4).T.copy())
 
-    def record(self, x: FloatArray, gradient: float) -> bool:
+    def record(self, x: FloatArray) -> bool:
         """Note where all parts are; whether to stop."""
         objective, lower = sum(p.objective for p in self.parts), sum(p.lower for p in self.parts)
-        self.rows.append((objective, gradient, objective - lower, self.seconds()))
+        self.rows.append((objective, self.gradient, objective - lower, self.seconds()))
         progress = Progress("joint_em", self.n_iter - 1, *self.rows[-1], parameters=x)
         answers = [callback(progress) for callback in self.callbacks]
         if any(answers):
@@ -397,44 +411,46 @@ class _Run:
         idle = 0
         while True:
             self._descend(part)
-            violated = part.violation > FEASIBLE
+            violated = part.violation > self.tol
             if problem.multipliers or violated:
                 problem.raise_multipliers(part.x, part.rank, violated and part.violation > 0.25 * last_violation)
             lower, directions = part.certify()
-            if self.status is not None or (part.gap <= self.tol and not violated):
+            if self.status is not None or part.settled(self.tol):
                 return
-            idle = idle + 1 if part.gap > 0.9 * last_gap and part.violation > 0.9 * last_violation else 0
+            idle = idle + 1 if part.gap > 0.9 * last_gap and part.violation >= 0.9 * last_violation else 0
             if idle == PATIENCE:
-                self.status = Status.PRECISION
                 return
-            if part.objective - lower > SADDLE * problem.total * self.rows[-1][1]:
+            if part.objective - lower > SADDLE * problem.total * self.gradient:
                 part.widen(directions, rng)
             last_gap, last_violation = part.gap, part.violation
 
     def _descend(self, part: _Part) -> None:
         """L-BFGS until the gap is small, or for a round if there are multipliers."""
-        problem, rank, last = part.problem, part.rank, [0.0, 0.0]
-        first, check = self.n_iter, FIRST_CHECK
+        problem, rank, first, check = part.problem, part.rank, self.n_iter, FIRST_CHECK
+        last = 0.0
 
         def value(x: FloatArray) -> tuple[float, FloatArray]:
-            objective, total, gradient = problem.evaluate(x, rank)
-            last[:] = objective * problem.total, float(np.abs(gradient).max())
+            nonlocal last
+            last, total, gradient = problem.evaluate(x, rank)
+            self.gradient = float(np.abs(gradient).max())
             return total, gradient
 
         def after(intermediate_result: Any) -> None:
             nonlocal check
-            part.x, part.objective = intermediate_result.x.copy(), last[0]
-            stop = self.record(part.x, last[1])
+            part.x, part.objective = intermediate_result.x.copy(), last * problem.total
+            stop = self.record(part.x)
             if not problem.multipliers and self.n_iter - first >= check:
                 check += 10 + check // 4
                 part.certify()
                 part.violation = problem.violation(part.x, rank) if part.gap <= ROUGH else 0.0
-                stop = stop or part.violation > FEASIBLE or part.gap <= self.tol
+                stop = stop or part.violation > self.tol or part.gap <= self.tol
             if stop:
                 raise StopIteration
 
         limit = INNER if problem.multipliers else self.max_iter
-        options = {"maxiter": limit, "maxfun": 20 * limit, "ftol": 0.0, "gtol": 1e-13, "maxcor": MEMORY}
+        # While constraints are far from met, multipliers are rough, and their problem need not be solved well.
+        accuracy = max(1e-13, INNER_TOL * part.violation) if problem.multipliers else 1e-13
+        options = {"maxiter": limit, "maxfun": 20 * limit, "ftol": 0.0, "gtol": accuracy, "maxcor": MEMORY}
         minimize(value, part.x, jac=True, method="L-BFGS-B", callback=after, options=options)
         part.violation = max(0.0, problem.violation(part.x, rank))
 

@@ -63,10 +63,9 @@ class Relation:
         length = np.sqrt(self.w / self.total) / np.linalg.norm(V, axis=1)
         return np.asarray(V * length[:, None])
 
-    def evaluate(self, x: FloatArray, rank: int) -> tuple[float, FloatArray]:
-        """Value and gradient."""
-        X, weights = self.split(x, rank)
-        theta = weights.ravel()
+    def evaluate(self, X: FloatArray, weights: FloatArray, gX: FloatArray, gW: FloatArray) -> float:
+        """The value; gradients are stored in the last two."""
+        theta, rank = weights.ravel(), X.shape[1]
         ranges = Workers.ranges(self.n, 6.0 * self.n * rank * (self.units[-1] + 2))
         parts, B = len(ranges), len(self.counts)
         V, norms, mass = np.empty(X.shape), np.empty(self.n), np.empty((parts, rank))
@@ -80,13 +79,12 @@ class Relation:
             out = [(lo, hi, U, slope, tops[c], totals[c], pulls[c]) for c, (lo, hi) in enumerate(ranges)]
             run(kernels.own_scores, [(*own, *each) for each in out])
             value = kernels.own_totals(tops, totals, pulls, self.counts, log_z, pull)
-        gradient = np.empty(len(x))
-        gX, gW = gradient[: X.size].reshape(X.shape), np.empty((parts, len(theta)))
+        slopes = np.empty((parts, len(theta)))
         terms = (self.codes, self.reals, self.given, self.n_values, self.units[:-1] * rank, self.precisions)
         fixed = (V, norms, self.w, theta, mass, pull, U, slope, log_z, self.own, self.counts, *terms)
-        value += sum(run(kernels.rows, [(*fixed, lo, hi, gX, gW[c]) for c, (lo, hi) in enumerate(ranges)]))
-        gradient[X.size :] = gW.sum(0) + self.alpha * theta
-        return float(value + 0.5 * self.alpha * (theta @ theta)), gradient
+        value += sum(run(kernels.rows, [(*fixed, lo, hi, gX, slopes[c]) for c, (lo, hi) in enumerate(ranges)]))
+        gW[:] = slopes.sum(0).reshape(gW.shape) + self.alpha * weights
+        return float(value + 0.5 * self.alpha * (theta @ theta))
 
     def linear(self, V: FloatArray, weights: FloatArray) -> Linear:
         """A linear function of M nowhere above the objective, and equal to it at VV' if the weights are best there."""
@@ -129,17 +127,27 @@ class Relation:
 
     def trivial(self) -> tuple[FloatArray, FloatArray]:
         """V = 1 and the weights that are best there."""
-        weights = [np.zeros(len(self.counts))]
-        for child in self.children:
-            n = np.bincount(child.given, weights=self.w)
-            if child.n_values:
-                table = np.zeros((len(n), child.n_values))
-                np.add.at(table, (child.given, child.child), self.w)
-                weights.append(table_weights(table, self.alpha).ravel())
-            else:
-                sums = np.bincount(child.given, weights=self.w * child.child)
-                weights.append(sums / (n + self.alpha * child.variance))
-        return np.ones((self.n, 1)), np.concatenate(weights)[:, None]
+        weights = np.zeros(self.units[-1])
+        for n_values in set(self.n_values.tolist()):
+            mine = [c for c, child in enumerate(self.children) if child.n_values == n_values]
+            found = self._tables(mine, n_values) if n_values else [self._means(self.children[c]) for c in mine]
+            for c, part in zip(mine, found, strict=True):
+                weights[self.units[c] : self.units[c + 1]] = part
+        return np.ones((self.n, 1)), weights[:, None]
+
+    def _tables(self, mine: Sequence[int], n_values: int) -> list[FloatArray]:
+        """Best weights of children that have as many values, all at once."""
+        counts: list[Any] = []
+        for child in (self.children[c] for c in mine):
+            counts.append(np.bincount(child.given * n_values + child.child, weights=self.w))
+            counts[-1].resize(n_values * (int(child.given.max()) + 1), refcheck=False)
+        found = table_weights(np.concatenate(counts).reshape(-1, n_values), self.alpha).ravel()
+        return np.split(found, np.cumsum([len(each) for each in counts])[:-1])
+
+    def _means(self, child: ChildTerm) -> FloatArray:
+        """Of a Gaussian child, for every configuration: shrunken means."""
+        total, n = (np.bincount(child.given, weights=w) for w in (self.w * child.child, self.w))
+        return np.asarray(total / (n + self.alpha * child.variance))
 
 
 def _side_by_side(columns: Sequence[tuple[Any, IntArray | None]]) -> csr_array:
@@ -219,38 +227,39 @@ class Problem:
         self.w, self.total, self.n = relations[0].w, relations[0].total, relations[0].n
         self.multipliers: list[FloatArray] = []
         self.rho = FIRST_PENALTY
-        self.pairs = np.zeros(0)
+        self.roots = np.sqrt(self.w)
 
-    def split(self, x: FloatArray, rank: int) -> list[FloatArray]:
-        """The part of every relation."""
-        return np.split(x, np.cumsum([r.size(rank) for r in self.relations])[:-1])
+    def split(self, x: FloatArray, rank: int) -> list[tuple[FloatArray, FloatArray]]:
+        """Rows X and weight vectors of every relation."""
+        found, start = [], 0
+        for relation in self.relations:
+            stop = start + relation.size(rank)
+            found.append(relation.split(x[start:stop], rank))
+            start = stop
+        return found
 
     def vectors(self, x: FloatArray, rank: int) -> list[FloatArray]:
         """V of every relation."""
-        found = [r.split(part, rank)[0] for r, part in zip(self.relations, self.split(x, rank), strict=True)]
-        return [X / np.linalg.norm(X, axis=1, keepdims=True) for X in found]
+        return [X / np.linalg.norm(X, axis=1, keepdims=True) for X, _ in self.split(x, rank)]
 
     def evaluate(self, x: FloatArray, rank: int) -> tuple[float, float, FloatArray]:
         """The objective; its value and gradient with the terms of constraints. All three are means over the rows."""
-        found = [r.evaluate(part, rank) for r, part in zip(self.relations, self.split(x, rank), strict=True)]
-        objective, gradient = sum(value for value, _ in found), np.concatenate([g for _, g in found])
+        gradient, objective = np.empty(len(x)), 0.0
+        places = zip(self.relations, self.split(x, rank), self.split(gradient, rank), strict=True)
+        for relation, (X, weights), (gX, gW) in places:
+            objective += relation.evaluate(X, weights, gX, gW)
         if not self.multipliers:
             return objective / self.total, objective / self.total, gradient / self.total
         V = self.vectors(x, rank)
-        extra, slopes = 0.0, [np.zeros((self.n, self.n)) for _ in V]
+        extra, pulled = 0.0, [np.zeros_like(v) for v in V]
+        slopes = np.empty((self.n, self.n))
         for constraint, z in zip(self.constraints, self.multipliers, strict=True):
-            active = np.maximum(0.0, z - constraint.values(V))
-            weighted = self.rho * self.pairs * active
-            extra += 0.5 * float(np.sum(weighted * active))
+            extra += kernels.penalty(constraint.values(V), z, self.roots, self.rho, slopes)
             for h, coefficient in constraint.coefficients.items():
-                slopes[h] -= coefficient * weighted
-        for relation, part, v, slope, g in zip(
-            self.relations, self.split(x, rank), V, slopes, self.split(gradient, rank), strict=True
-        ):
-            pulled = 2.0 * slope @ v
-            pulled -= np.sum(pulled * v, axis=1, keepdims=True) * v
-            X = relation.split(part, rank)[0]
-            g[: X.size] += (pulled / np.linalg.norm(X, axis=1, keepdims=True)).ravel()
+                pulled[h] -= 2.0 * coefficient * (slopes @ V[h])
+        for (X, _), v, pull, g in zip(self.split(x, rank), V, pulled, self.split(gradient, rank), strict=True):
+            pull -= np.sum(pull * v, axis=1, keepdims=True) * v
+            g[0][:] += pull / np.linalg.norm(X, axis=1, keepdims=True)
         return objective / self.total, (objective + extra) / self.total, gradient / self.total
 
     def lower_bound(self, x: FloatArray, rank: int) -> tuple[float, list[FloatArray]]:
@@ -259,13 +268,13 @@ class Problem:
         Z: list[Any] = [np.zeros((self.n, self.n)) if self.multipliers else None for _ in V]
         bound = 0.0
         for constraint, z in zip(self.constraints, self.multipliers, strict=False):
-            scaled = self.rho * self.pairs * z
+            scaled = self.rho * np.outer(self.roots, self.roots) * z
             bound -= constraint.constant * float(scaled.sum())
             for h, coefficient in constraint.coefficients.items():
                 Z[h] += coefficient * scaled
         directions = []
-        for relation, part, v, shift in zip(self.relations, self.split(x, rank), V, Z, strict=True):
-            lower, direction = relation.linear(v, relation.split(part, rank)[1]).lower_bound(v, shift)
+        for relation, (_, weights), v, shift in zip(self.relations, self.split(x, rank), V, Z, strict=True):
+            lower, direction = relation.linear(v, weights).lower_bound(v, shift)
             bound += lower
             directions.append(direction)
         return bound, directions
@@ -276,9 +285,9 @@ class Problem:
         Weights of the new ones are those of a stationary point, ``W = A'V / alpha`` with residuals A.
         """
         turned, kept = [], 1
-        for relation, part, V in zip(self.relations, self.split(x, rank), self.vectors(x, rank), strict=True):
+        for relation, (_, weights), V in zip(self.relations, self.split(x, rank), self.vectors(x, rank), strict=True):
             values, Q = np.linalg.eigh((V.T * self.w) @ V)
-            turned.append((relation, V @ Q[:, ::-1], relation.split(part, rank)[1] @ Q[:, ::-1]))
+            turned.append((relation, V @ Q[:, ::-1], weights @ Q[:, ::-1]))
             kept = max(kept, int(np.sum(values > VANISHED * self.total)))
         more, found = min(self.n - kept, columns[0].shape[1]), []
         for (relation, V, weights), extra in zip(turned, columns, strict=True):
@@ -296,7 +305,6 @@ class Problem:
         """The next multipliers, or the first."""
         if not self.multipliers:
             self.multipliers = [np.zeros((self.n, self.n)) for _ in self.constraints]
-            self.pairs = np.sqrt(np.outer(self.w, self.w))
             return
         V = self.vectors(x, rank)
         factor = STIFFER if stiffer and self.rho < STIFFEST else 1.0
