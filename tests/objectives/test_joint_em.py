@@ -47,11 +47,11 @@ def joint_em(x, labels, alpha, v, n_values=2):
     ],
 )
 def test_published_optima(alpha, objective, entry):
-    found = relax(naive_bayes(X), 12, alpha, tol=1e-7)
+    found = relax(naive_bayes(X), 12, alpha, tol=1e-8)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(objective, abs=1e-6)
     assert found.lower <= found.objective
-    assert found.gap <= 1e-7
+    assert found.gap <= 1e-8
     assert found.M[0, 6] == pytest.approx(entry, abs=1e-6)
     assert found.alpha_crit == pytest.approx(9.46018212, abs=1e-8)
     np.testing.assert_allclose(np.diag(found.M), 1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,8 @@ class Relation:
 
     def linear(self, V: FloatArray, weights: FloatArray) -> Linear:
         """A linear function of M nowhere above the objective, and equal to it at VV' if the weights are best there."""
-        constant, columns = 0.0, []
+        constant = 0.0
+        columns: list[Any] = []
         q, s, B = np.zeros(self.n), V @ (self.w @ V), len(self.counts)
         if B:
             edge = kernels.DOMAIN * self.w
@@ -98,7 +100,7 @@ class Relation:
             p = self.counts * np.exp(log_softmax(scores.T)).T
             q = p.sum(1) * (1.0 - d) / np.maximum(s, edge)
             constant += float(np.sum(p * (scores - log_softmax(scores.T).T - U)) + q @ s)
-            columns.append((np.where(np.arange(B) == self.own[:, None], self.w[:, None], 0.0) - p, None))
+            columns.append(np.where(np.arange(B) == self.own[:, None], self.w[:, None], 0.0) - p)
         for c, child in enumerate(self.children):
             block = weights[self.units[c] : self.units[c + 1]].reshape(-1, max(1, child.n_values), V.shape[1])
             scores = np.einsum("ir,iar->ia", V, block[child.given])
@@ -109,8 +111,24 @@ class Relation:
             else:
                 residual = (child.child[:, None] - scores) / child.variance
                 constant += float(self.w @ (residual * child.child[:, None] - 0.5 * child.variance * residual**2)[:, 0])
-            columns.append((self.w[:, None] * residual, child.given))
-        return Linear(constant, _side_by_side(columns) / np.sqrt(2.0 * self.alpha), q, self.w)
+            columns.append(self.w[:, None] * residual)
+        order, pattern = self._pattern
+        R = pattern.copy()
+        R.data = np.hstack(columns).ravel()[order] / np.sqrt(2.0 * self.alpha)
+        return Linear(constant, R, q, self.w)
+
+    @cached_property
+    def _pattern(self) -> tuple[IntArray, csr_array]:
+        """Where residuals are in a sparse matrix: each row of a term is in the columns of its configuration."""
+        places, start = [], 0
+        widths = [len(self.counts), *(max(1, child.n_values) for child in self.children)]
+        for width, codes in zip(widths, [0 * self.own, *(child.given for child in self.children)], strict=True):
+            places.append(start + codes[:, None] * width + np.arange(width))
+            start += width * (int(codes.max()) + 1)
+        columns = np.hstack(places)
+        order = np.argsort(columns, axis=1) + columns.shape[1] * np.arange(self.n)[:, None]
+        indices, indptr = columns.ravel()[order.ravel()], columns.shape[1] * np.arange(self.n + 1)
+        return order.ravel(), csr_array((np.ones(columns.size), indices, indptr), shape=(self.n, start))
 
     def spectrum(self, alpha: float, count: int) -> tuple[FloatArray, FloatArray]:
         """The largest e for which M = 11' is not best along their vectors, if alpha were below them; and the vectors.
@@ -118,6 +136,7 @@ class Relation:
         They are half the eigenvalues of S - Diag(S1), where S is the sum of residuals times residuals (own terms
         included) with the hidden variable constant. M = 11' is best if none is above alpha.
         """
+        _ = self._pattern  # which the copy then has
         relation = copy.copy(self)
         relation.alpha = alpha
         V, weights = relation.trivial()
@@ -148,20 +167,6 @@ class Relation:
         """Of a Gaussian child, for every configuration: shrunken means."""
         total, n = (np.bincount(child.given, weights=w) for w in (self.w * child.child, self.w))
         return np.asarray(total / (n + self.alpha * child.variance))
-
-
-def _side_by_side(columns: Sequence[tuple[Any, IntArray | None]]) -> csr_array:
-    """Columns in one sparse matrix; with codes, each row of a block is in the columns of its code."""
-    rows, places, entries, start = [], [], [], 0
-    for block, codes in columns:
-        n, width = block.shape
-        at = np.zeros(n, dtype=np.int64) if codes is None else codes
-        rows.append(np.repeat(np.arange(n), width))
-        places.append((start + at[:, None] * width + np.arange(width)).ravel())
-        entries.append(block.ravel())
-        start += width * (int(at.max()) + 1)
-    data = np.concatenate(entries), (np.concatenate(rows), np.concatenate(places))
-    return csr_array(data, shape=(len(columns[0][0]), start))
 
 
 @dataclass(frozen=True)

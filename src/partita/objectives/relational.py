@@ -21,8 +21,7 @@ from scipy.optimize import minimize
 
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_count, check_real
-
-MAX_NEWTON = 100
+from ..kernels.network import fit_distributions
 
 
 @dataclass(frozen=True)
@@ -93,18 +92,9 @@ def _checked(parents: Any, child: Any, n_values: int, alpha: float) -> tuple[Flo
 
 def table_weights(counts: FloatArray, alpha: float) -> FloatArray:
     """The minimiser of `table_loss` for every row of counts (configurations x values) by itself."""
-    n = counts.sum(1, keepdims=True)
     W = np.zeros(counts.shape)
-    size = counts.shape[1]
-    for _ in range(MAX_NEWTON):
-        p = np.exp(log_softmax(W))
-        gradient = n * p - counts + alpha * W
-        if np.abs(gradient).max(initial=0.0) <= 1e-13 * max(1.0, n.max(initial=0.0)):
-            break
-        hessian = n[:, :, None] * (p[:, :, None] * np.eye(size) - p[:, :, None] * p[:, None, :]) + alpha * np.eye(size)
-        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        # A log-sum-exp whose scores move by at most one changes its curvature by a bounded factor: no line search.
-        W -= step / np.maximum(1.0, np.abs(step).max(1, keepdims=True))
+    starts = counts.shape[1] * np.arange(len(counts) + 1)
+    fit_distributions(np.ascontiguousarray(counts, dtype=np.float64).ravel(), starts, float(alpha), W.reshape(-1))
     return W
 
 
