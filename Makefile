@@ -58,6 +58,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/composite_chunking.py
 	$(BIN)/python benchmarks/latent.py
 	$(BIN)/python benchmarks/hidden_chains.py
+	$(BIN)/python benchmarks/bayesian_networks.py
+	$(BIN)/python benchmarks/convex_em.py
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 

@@ -39,7 +39,7 @@ def plot_relation(M: Any, path: str | os.PathLike[str], labels: Any = None, titl
     shown = given[np.ix_(order, order)] if square else given[order] @ given[order].T
     figure = new_figure(5.4, 4.6)
     axes = figure.subplots()
-    image = axes.imshow(shown, cmap="viridis", vmin=min(0.0, float(shown.min())), vmax=1.0, interpolation="nearest")
+    image = axes.imshow(shown, cmap="viridis", vmin=float(shown.min()), vmax=1.0, interpolation="nearest")
     for edge in np.flatnonzero(codes[order][1:] != codes[order][:-1]):
         axes.axhline(edge + 0.5, color="w", lw=0.8)
         axes.axvline(edge + 0.5, color="w", lw=0.8)
