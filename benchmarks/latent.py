@@ -113,32 +113,8 @@ def bfgs(objective: Any, start: np.ndarray, limit: float, change: float) -> Run:
     return np.array(values), np.array(seconds), last[0]
 
 
-def conditional_em(objective: Any, start: np.ndarray, limit: float, change: float) -> Run:
-    """EM for the conditional likelihood: the M-step is a softmax regression onto the posteriors, nearly to its end."""
-    from partita import minimize
-    from partita.objectives import Likelihood
-
-    begin = time.perf_counter()
-    point = objective.at(start)
-    values, seconds = [point.value], [0.0]
-    hard = np.eye(objective.structure.n_labels)[objective.y]
-    while seconds[-1] < limit and (len(values) < 2 or values[-2] - values[-1] >= change):
-        linear = objective.features.adjoint(objective.weights[:, None] * (hard - point.posterior))
-        objective.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
-        step: Any = Likelihood(
-            *(objective.features, objective.structure, objective.y),
-            weights=objective.weights,
-            penalty=objective.penalty,
-            linear=linear,
-        )
-        point = objective.at(minimize(step, point.parameters, tol=1e-4, max_iter=20).parameters)
-        values.append(point.value)
-        seconds.append(time.perf_counter() - begin)
-    return np.array(values), np.array(seconds), point.parameters
-
-
 def methods() -> dict[str, Callable[..., Run]]:
-    from partita import LBFGS, ConjugateGradient, Majorize, Newton, SteepestDescent
+    from partita import EM, LBFGS, ConjugateGradient, Majorize, Newton, SteepestDescent
 
     return {
         "Bound": by_partita(Majorize("descending", None)),
@@ -149,7 +125,8 @@ def methods() -> dict[str, Callable[..., Run]]:
         "SD": by_partita(SteepestDescent()),
         "L-BFGS": by_partita(LBFGS()),
         "L-BFGS, memory 20": by_partita(LBFGS(memory=20)),
-        "conditional EM": conditional_em,
+        "conditional EM": by_partita(EM(None)),
+        "conditional EM + SQUAREM": by_partita(EM()),
     }
 
 

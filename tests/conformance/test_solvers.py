@@ -16,7 +16,8 @@ from partita.features import LabelFeatures, TableType, TiedTables
 from partita.features.chain import ChainFeatures
 from partita.objectives import L1, GraphLikelihood, Likelihood
 from partita.objectives.chain import ChainLikelihood
-from partita.solvers import Auto
+from partita.solvers import Auto, make_solver
+from partita.solvers.auto import SOLVERS as SOLVER_NAMES
 from partita.structures import Categorical, FactorGraph
 
 SOLVERS = [
@@ -292,3 +293,15 @@ def test_solver_gives_the_same_answer_from_any_start(rng):
         start = 5.0 * rng.standard_normal(objective.size)
         solution = minimize(objective, start, solver, tol=1e-9, max_iter=5000)
         np.testing.assert_allclose(solution.parameters, reference, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SOLVER_NAMES)
+def test_named_solvers_fit_or_say_what_is_missing(name):
+    """A softmax regression offers what it says it does, and nothing else is tried."""
+    objective = wine()
+    solver = make_solver(name)
+    if solver.requires <= objective.capabilities:
+        assert minimize(objective, solver=solver, max_iter=3).n_iter >= 1
+    else:
+        with pytest.raises(CapabilityError, match="must offer"):
+            minimize(objective, solver=solver, max_iter=3)

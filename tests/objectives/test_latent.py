@@ -7,7 +7,7 @@ from scipy.optimize import approx_fprime
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from partita import LBFGS, ConjugateGradient, ConstrainedNewton, Majorize, Newton, Status, SteepestDescent, minimize
+from partita import EM, LBFGS, ConjugateGradient, ConstrainedNewton, Majorize, Newton, Status, SteepestDescent, minimize
 from partita.constraints import Box, Linear
 from partita.core import CapabilityError, Workers
 from partita.core.protocols import BOUNDS
@@ -234,3 +234,24 @@ def test_bad_input():
         LatentLikelihood(features, Categorical(3, [1.0, 1.0, 0.0]), np.array([[True] * 3, [False, False, True]]))
     with pytest.raises(ValueError, match=r"use Categorical\(2\), not Binary"):
         LatentLikelihood(linear_map(np.ones((2, 1)), 1, True), Binary(), np.ones((2, 1), bool))
+
+
+def test_em_fits_soft_targets_and_never_rises(problem, rng):
+    objective, _ = problem
+    point = objective.at(0.3 * rng.standard_normal(objective.size))
+    offsets = objective.structure.offsets(N)
+    q, weights = point.posterior.ravel(), np.repeat(objective.weights, np.diff(offsets))
+
+    def expected(theta):
+        """The loss with the states as probable as they are at `point`."""
+        u = objective.at(theta).u.ravel()
+        logs = np.logaddexp.reduceat(u, offsets[:-1])
+        linear = 0.0 if objective.linear is None else objective.linear @ theta
+        return objective.weights @ logs - (weights * q) @ u + linear + 0.5 * objective.penalty @ theta**2
+
+    following = point.em_step()
+    assert np.abs(approx_fprime(following, expected, 1e-6)).max() < 1e-3
+    values = minimize(objective, point.parameters, EM(None), max_iter=20, tol=0.0).trace.objective
+    assert (np.diff(values) <= 1e-12).all()
+    assert values[1] == objective.at(following).value
+    assert minimize(objective, point.parameters, EM(), max_iter=2000, tol=1e-6).status is Status.CONVERGED

@@ -64,9 +64,10 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     l2 : float, default 0.0
         Strength of the quadratic penalty; intercepts have none. Without it weights of separable data grow without bound.
     solver : str or solver object, default "auto"
-        ``"auto"``, ``"lbfgs"``, ``"newton"``, ``"majorize"`` (monotone, without line search), ``"cg"``, ``"steepest"``, or
-        an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is L-BFGS, about as fast
-        as Newton in our races; which of them ends lower depends on data and start. All see columns in standard units.
+        ``"auto"``, ``"lbfgs"``, ``"newton"``, ``"majorize"`` (monotone, without line search), ``"em"`` (conditional EM),
+        ``"cg"``, ``"steepest"``, or an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is
+        L-BFGS, about as fast as Newton in our races; which of them ends lower depends on data and start. All see columns
+        in standard units.
     n_init : int, default 1
         Number of starts; the fit with the lowest objective is kept. They run in parallel.
     init : {"random", "kmeans"} or array, default "random"

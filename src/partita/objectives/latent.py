@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize as scipy_minimize
 
 from ..bounds import PotentialCurvature, Quadratic, potential_curvature
 from ..core.parallel import Workers
@@ -22,9 +23,11 @@ from .likelihood import Likelihood, LikelihoodPoint
 CAPABILITIES = frozenset(
     {
         *(Capability.SMOOTH, Capability.SUBSPACE, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER),
-        *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND),
+        *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND, Capability.EM_STEP),
     }
 )
+#: Most evaluations of one step of EM.
+INNER = 30
 
 
 class LatentLikelihood(Likelihood):
@@ -113,6 +116,26 @@ class LatentPoint(LikelihoodPoint):
     def posterior(self) -> FloatArray:
         """The probabilities of states given what is allowed: the soft targets of EM."""
         return self.objective.sums(self.u)[3]
+
+    def em_step(self) -> FloatArray:
+        """The parameters that fit these soft targets: a softmax regression, by a few steps of L-BFGS."""
+        o = self.objective
+        offsets = o.structure.offsets(o.features.n_examples)
+        shift = -self.posterior.ravel()
+        shift[offsets[:-1] + o.y] += 1.0
+        linear = o.features.adjoint((shift * np.repeat(o.weights, np.diff(offsets))).reshape(self.u.shape))
+        if isinstance(o.features, LinearMap):
+            o.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
+        linear = linear if o.linear is None else linear + o.linear
+        options: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "linear": linear, "workers": o.workers}
+        known = Likelihood(o.features, o.structure, o.y, **options)
+
+        def function(theta: FloatArray) -> tuple[float, FloatArray]:
+            point = known.at(theta)
+            return point.value, point.gradient
+
+        found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options={"maxfun": INNER})
+        return np.asarray(found.x)
 
     @cached_property
     def _whole(self) -> Quadratic:

@@ -32,8 +32,14 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-ALL = frozenset(Capability) - {Capability.CONSTRAINED_STEP, Capability.WORKING_SET, Capability.LINE_BOUND}
-WITHOUT_TRIAL = ALL - {Capability.NEWTON_TRIAL}
+WITHOUT_TRIAL = frozenset(
+    {
+        *(Capability.SMOOTH, Capability.SUBSPACE, Capability.BATCHES),
+        *(Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.HESSIAN),
+        *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND),
+    }
+)
+ALL = WITHOUT_TRIAL | {Capability.NEWTON_TRIAL}
 
 
 class Likelihood:
