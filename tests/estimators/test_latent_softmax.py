@@ -145,13 +145,45 @@ def test_unscaled_columns():
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_constant_columns_have_no_weight(convert):
+def test_columns_of_zeros_have_no_weight(convert):
     X, y = data("iris")
     X = np.column_stack([X, np.zeros(len(X))])
     model = LatentSoftmax(l2=0.0, random_state=0, max_iter=5)
     with pytest.warns(ConvergenceWarning):
         model.fit(convert(X), y)
     assert not model.coef_[..., -1].any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e6 + 0.1])
+@pytest.mark.parametrize("wide", [False, True])
+def test_constant_columns_have_no_weight(value, weighted, wide):
+    """Their mean is off by rounding, which must not be taken for what varies."""
+    X, y = data("iris")
+    X = np.column_stack([X, np.full(len(X), value)])
+    X = np.tile(X, (1, 50)) if wide else X
+    weights = np.random.default_rng(0).integers(0, 3, len(y)) / 7.0 if weighted else np.ones(len(y))
+    X[weights == 0.0, 4] = 5.0
+    model = LatentSoftmax(l2=0.0, random_state=0, max_iter=5)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y, sample_weight=weights)
+    assert np.abs(model.coef_[..., 4::5]).max() <= (1e-12 if wide else 0.0)
+    loss = -weights @ model.predict_log_proba(X)[np.arange(len(y)), y]
+    assert model.objectives_[0] == pytest.approx(loss, rel=1e-8)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("factor", [1e200, 1e-170])
+def test_very_large_and_very_small_columns(factor, convert):
+    """Their squares are out of range."""
+    X, y = data("iris")
+    plain, scaled = (LatentSoftmax(random_state=0, max_iter=20) for _ in range(2))
+    with pytest.warns(ConvergenceWarning):
+        plain.fit(convert(X), y)
+    with pytest.warns(ConvergenceWarning):
+        scaled.fit(convert(factor * X), y)
+    np.testing.assert_allclose(scaled.objectives_, plain.objectives_, rtol=1e-6)
+    np.testing.assert_allclose(scaled.predict_proba(convert(factor * X)), plain.predict_proba(convert(X)), atol=1e-4)
 
 
 def test_kmeans_starts_from_clusters():

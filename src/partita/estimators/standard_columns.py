@@ -14,6 +14,9 @@ from ..features import row_space
 WIDE = 1.5
 #: Curvature of the loss of one example, about.
 CURVATURE = 0.1
+#: Span of a column, relative to its largest entry, up to which it is rounding: weights that tell such entries apart would be
+#: so large that scores are rounding too.
+ROUNDING = 1e-13
 
 
 class StandardColumns:
@@ -37,27 +40,30 @@ class StandardColumns:
         self.l2 = l2
         self.mean = np.zeros(X.shape[1])
         self.Q: FloatArray | None = None
-        wide = not sp.issparse(X) and WIDE * len(X) <= X.shape[1]
-        if sp.issparse(X):
-            square = np.asarray(X.multiply(X).T @ weights) / weights.sum()
-        else:
-            if intercept:
-                self.mean = np.average(X, axis=0, weights=weights)
+        sparse = sp.issparse(X)
+        wide = not sparse and WIDE * len(X) <= X.shape[1]
+        if intercept and not sparse:
+            self.mean = np.average(X, axis=0, weights=weights)
+            constant = np.ptp(X[weights > 0.0], axis=0) <= ROUNDING * _largest(X)
             X = X - self.mean
-            square = np.average(X * X, axis=0, weights=weights)
-        self.varies = square > 0.0
-        if wide or sp.issparse(X):
-            square = np.full(len(square), square.mean())
-        square = square + l2 / (CURVATURE * weights.sum())
-        self.spread = np.where(square > 0.0, np.sqrt(square), 1.0)
-        self.rows = X * (1.0 / self.spread[0]) if sp.issparse(X) else X / self.spread
+            X[:, constant] = 0.0  # not rounding, which would be blown up
+        size = _largest(X)
+        # In units of the largest entry: squares of very large and very small numbers are out of range.
+        spread = size * _root_mean_square(X.multiply(1.0 / size).tocsr() if sparse else X / size, weights)
+        self.varies = spread > 0.0
+        if wide or sparse:
+            unit = spread.max() or 1.0
+            spread = np.full(len(spread), unit * np.sqrt(np.mean((spread / unit) ** 2)))
+        spread = np.hypot(spread, np.sqrt(l2 / (CURVATURE * weights.sum())))
+        self.spread = np.where(spread > 0.0, spread, 1.0)
+        self.rows = X * (1.0 / self.spread[0]) if sparse else X / self.spread
         if wide:
             self.rows, self.Q = row_space(self.rows)
 
     @property
     def penalty(self) -> FloatArray:
         """The l2 of each column of the rows."""
-        columns = self.l2 / self.spread**2
+        columns = (np.sqrt(self.l2) / self.spread) ** 2  # the square of the spread may be out of range
         return columns if self.Q is None else np.full(self.Q.shape[1], columns[0])
 
     def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -69,3 +75,15 @@ class StandardColumns:
         """Weights for X from weights for the rows."""
         scaled = (coefficients if self.Q is None else coefficients @ self.Q.T) / self.spread
         return scaled, intercepts - scaled @ self.mean
+
+
+def _largest(X: Any) -> FloatArray:
+    """The largest absolute entry of each column, 1 where that is zero or nearly."""
+    size = abs(X).max(axis=0)
+    size = size.toarray().ravel() if sp.issparse(size) else size
+    return np.where(size >= np.finfo(np.float64).tiny, size, 1.0)
+
+
+def _root_mean_square(X: Any, weights: FloatArray) -> FloatArray:
+    square = X.multiply(X).T @ weights / weights.sum() if sp.issparse(X) else np.average(X * X, axis=0, weights=weights)
+    return np.sqrt(np.asarray(square))
