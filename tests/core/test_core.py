@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import signal
 import threading
 
 import numpy as np
@@ -58,6 +59,30 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="three"):
         Workers(2).run(fail, [(i,) for i in range(6)])
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_interrupt_waits_for_the_threads_and_keeps_what_is_done(taken):
+    first_done, stop, ended = threading.Event(), threading.Event(), []
+
+    def task(number):
+        if number == 0:
+            first_done.set()
+        elif number == 1:
+            first_done.wait()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            stop.wait(5.0 if taken else 0.1)
+            ended.append(number)
+        return number
+
+    workers = Workers(2)
+    if taken:
+        assert workers.run(task, [(0,), (1,)], interrupted=stop.set) == [0, 1]
+        assert stop.is_set()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            workers.run(task, [(0,), (1,)])
+    assert ended == [1]
 
 
 def test_blas_is_limited_inside_and_restored_after():

@@ -1,6 +1,7 @@
 """Chains with hidden states, against enumeration and against the models that they become."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -376,9 +377,49 @@ def test_an_interrupt_keeps_the_best_start(matrices, monkeypatch):
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr("partita.estimators.hidden_states.ProgressPrinter.__call__", stop)
+    monkeypatch.setattr("partita.estimators.restarts.ProgressPrinter.__call__", stop)
     model = HiddenChainCRF(2, n_init=4, verbose=2, random_state=0)
     with pytest.warns(partita.ConvergenceWarning, match="interrupted"):
         model.fit(matrices, LABELS)
-    assert len(model.objectives_) == 1
+    assert np.isnan(model.objectives_).tolist() == [False, True, True, True]
     assert model.predict(matrices).shape == (6,)
+
+
+def test_an_interrupt_of_a_later_start_is_told(matrices, monkeypatch):
+    """Of its search, or of the guess that it would begin with: the starts before it are kept."""
+    for within_guess in (False, True):
+        calls = []
+
+        def interrupted(objective, start, solver, calls=calls, within_guess=within_guess, **options):
+            guess = solver == "lbfgs"
+            calls.append(guess)
+            solution = partita.minimize(objective, start, solver, **options)
+            last = calls.count(guess) == 2 and guess == within_guess
+            return replace(solution, status=partita.Status.INTERRUPTED) if last else solution
+
+        monkeypatch.setattr("partita.estimators.restarts.minimize", interrupted)
+        with pytest.warns(partita.ConvergenceWarning, match="interrupted"):
+            model = HiddenChainCRF(2, n_init=3, random_state=0).fit(matrices, LABELS)
+        assert model.status_ is partita.Status.INTERRUPTED
+        assert np.isnan(model.objectives_).tolist() == [False, within_guess, True]
+        assert np.nanmin(model.objectives_) == model.trace_.objective[-1]
+
+
+def test_an_interrupt_of_the_first_guess_changes_nothing(matrices, monkeypatch):
+    model = HiddenChainCRF(2, random_state=0).fit(matrices, LABELS)
+    before = dict(vars(model))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(partita.LBFGS, "advance", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(matrices, LABELS)
+    assert vars(model) == before
+
+
+def test_verbose_tells_starts_apart(matrices, capsys):
+    HiddenChainCRF(2, n_init=2, verbose=2, random_state=0).fit(matrices, LABELS)
+    shown = capsys.readouterr().err
+    assert "start 1 of 2, " in shown
+    assert "start 2 of 2, " in shown

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
-from partita import LBFGS, ConvergenceWarning, LatentSoftmax, Majorize, Newton, SoftmaxRegression, Status, load
+from partita import LBFGS, ConvergenceWarning, LatentSoftmax, Majorize, Newton, SoftmaxRegression, Status, load, minimize
 
 SETS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
 
@@ -380,6 +382,43 @@ def test_interrupt_ends_all_starts_and_keeps_the_best(monkeypatch):
     assert np.isfinite(model.objectives_[0])
     assert np.isnan(model.objectives_[2])  # the main thread's second
     assert np.nanmin(model.objectives_) == pytest.approx(objective(model, X, y, 0.0), rel=1e-9)
+
+
+def test_interrupt_while_waiting_for_another_start_keeps_both(monkeypatch):
+    """The main thread has ended its own start, and waits; a signal finds it there."""
+    X, y = data("iris")
+    first_done = threading.Event()
+
+    def advance(self, state, point, original=Majorize.advance):
+        if threading.current_thread() is threading.main_thread():
+            first_done.set()
+            return None
+        if first_done.is_set() and not calls:
+            calls.append(signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+        return original(self, state, point)
+
+    calls = []
+    monkeypatch.setattr(Majorize, "advance", advance)
+    model = LatentSoftmax(l2=0.1, solver="majorize", n_init=2, random_state=0, n_jobs=2, tol=0.0, max_iter=10**9)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert np.isfinite(model.objectives_).all()
+    assert model.objectives_.min() == pytest.approx(objective(model, X, y, 0.1), rel=1e-9)
+
+
+def test_interrupt_while_a_start_is_made_changes_nothing(monkeypatch):
+    X, y = data("iris")
+
+    def interrupted(objective, *args, **options):
+        return replace(minimize(objective, *args, **options), status=Status.INTERRUPTED)
+
+    model = LatentSoftmax(l2=1.0, init="kmeans", random_state=0).fit(X, y)
+    before = dict(vars(model))
+    monkeypatch.setattr("partita.estimators.restarts.minimize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert vars(model) == before
 
 
 def test_errors_within_a_start_come_through_and_change_nothing(monkeypatch):

@@ -12,7 +12,7 @@ import itertools
 import numbers
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -88,11 +88,15 @@ class Workers:
         nearest = np.searchsorted(offsets[:-1] / 2 + offsets[1:] / 2, targets)
         return list(itertools.pairwise([0, *nearest.tolist(), count]))
 
-    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call ``function(*task)`` for every task; results in the order of the tasks."""
-        if self.threads == 1 or len(tasks) == 1:
-            return [function(*task) for task in tasks]
-        share = min(self.threads, len(tasks))
+    def run(
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], interrupted: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """Call ``function(*task)`` for every task; results in the order of the tasks.
+
+        A keyboard interrupt is raised when all threads have ended. If `interrupted` is given, it is called instead, and
+        should make them end soon: calls that came to their end are kept, the results of others are None.
+        """
+        share = max(1, min(self.threads, len(tasks)))
         results: list[Any] = [None] * len(tasks)
 
         def work(first: int) -> None:
@@ -102,7 +106,27 @@ class Workers:
         futures = [_pool(self.threads).submit(work, first) for first in range(1, share)]
         try:
             work(0)
+        except KeyboardInterrupt:
+            if interrupted is None:
+                raise
+            interrupted()
         finally:  # an interrupt must not leave a thread writing into shared arrays
-            for future in futures:
-                future.result()
+            _wait(futures, interrupted)
         return results
+
+
+def _wait(futures: list[Future[None]], interrupted: Callable[[], None] | None) -> None:
+    """Until all have ended, whatever comes meanwhile; then their errors, or the interrupt if nobody takes it."""
+    raised: KeyboardInterrupt | None = None
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except KeyboardInterrupt as error:
+            if interrupted is None:
+                raised = error
+            else:
+                interrupted()
+    for future in futures:
+        future.result()
+    if raised is not None:
+        raise raised

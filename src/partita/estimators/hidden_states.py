@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from sklearn.cluster import kmeans_plusplus
 
 from ..core.parallel import Workers
 from ..core.random import generator
-from ..core.results import FloatArray, IntArray, Solution, Status
+from ..core.results import FloatArray, IntArray, Solution
 from ..core.validation import check_choice, check_count, check_flag, check_real
-from ..report import ProgressPrinter
-from ..solvers import make_solver, minimize
+from ..solvers import make_solver
 from .chain_weights import ChainWeightsMixin, Tagging
 from .convergence import warn_if_short
 from .persistence import SavedModel
+from .restarts import end_values, rough_fit, run_starts
 from .sequences import Labels
 
 INITS = ("random", "kmeans", "left_right")
@@ -134,24 +135,23 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
 
     def _best(self, objective: Any, guessed: Callable[[np.random.Generator], Any]) -> Solution:
         """The lowest of the minima that the starts lead to; `guessed` is the objective if hidden states were as guessed."""
+
+        def start(random: np.random.Generator) -> FloatArray:
+            weights: FloatArray = self.init_scale * random.standard_normal(objective.size)
+            if self.init == "random" or self.n_hidden == 1:
+                return weights
+            return rough_fit(guessed(random), weights, "lbfgs", GUESS_ITER, self.tol)
+
         seeds = generator(self.random_state).integers(2**31, size=self.n_init)
-        best: Solution | None = None
-        values = []
-        for seed in seeds.tolist():
-            random = generator(seed)
-            start = self.init_scale * random.standard_normal(objective.size)
-            if self.init != "random" and self.n_hidden > 1:
-                start = minimize(guessed(random), start, "lbfgs", max_iter=GUESS_ITER, tol=self.tol).parameters
-            printer = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-            solver: Any = make_solver(self.solver)
-            found = minimize(objective, start, solver, max_iter=self.max_iter, tol=self.tol, callbacks=printer)
-            values.append(found.value)
-            best = found if best is None or found.value < best.value else best
-            if found.status is Status.INTERRUPTED:
-                break
-        assert best is not None
+        best, solutions = run_starts(
+            *(objective, [partial(start, generator(seed)) for seed in seeds.tolist()], make_solver(self.solver)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
+            n_jobs=1,  # threads are for the chains
+        )
         warn_if_short(self, best, stacklevel=5)
-        self.objectives_ = np.array(values)
+        self.objectives_ = end_values(solutions)
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         return best
 

@@ -22,7 +22,7 @@ from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .latent_starts import Starts, given_start
 from .persistence import SavedModel
-from .restarts import run_starts
+from .restarts import end_values, run_starts
 from .standard_columns import StandardColumns
 
 INITS = ("random", "kmeans")
@@ -190,7 +190,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
         self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
-        self.objectives_ = np.array([np.nan if s is None else s.value for s in solutions])
+        self.objectives_ = end_values(solutions)
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         warn_if_short(self, best)
         return self

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..core.results import FloatArray, IntArray
 from ..features import LinearMap
 from ..objectives import LatentLikelihood, Likelihood
-from ..solvers import minimize
+from .restarts import rough_fit
 from .standard_columns import StandardColumns
 
 #: Newton steps from clusters to weights, and the penalty meanwhile, for each example and columns of variance one: enough to
@@ -66,7 +66,7 @@ class Starts:
         penalty = o.penalty.copy()
         penalty[: self.features.n_coefficients] += PENALTY * weights.sum()
         known: Any = Likelihood(self.features, o.structure, states, weights=weights, penalty=penalty)
-        return np.asarray(minimize(known, max_iter=STEPS, tol=0.0).parameters + jitter)
+        return rough_fit(known, None, "auto", STEPS, 0.0) + jitter
 
     def _clusters(self, X: Any, weights: FloatArray, rng: np.random.Generator) -> IntArray:
         seed = int(rng.integers(2**31 - 1))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..core.parallel import Workers, blas_limit
 from ..core.results import FloatArray, Solution, Status
@@ -15,7 +17,7 @@ from ..solvers import minimize
 
 def run_starts(
     objective: Any,
-    starts: Sequence[FloatArray],
+    starts: Sequence[FloatArray | Callable[[], FloatArray]],
     solver: Any,
     *,
     max_iter: int,
@@ -25,11 +27,12 @@ def run_starts(
 ) -> tuple[Solution, list[Solution | None]]:
     """The lowest end, and the ends of all starts, which run in threads.
 
-    An interrupt ends all; starts that had not begun give None.
+    A start may be a function that makes it when its turn comes. An interrupt ends all; starts that had not begun give None.
+    It is raised if there are no others.
     """
     stop = threading.Event()
 
-    def run(number: int, start: FloatArray) -> Solution | None:
+    def run(number: int, start: FloatArray | Callable[[], FloatArray]) -> Solution | None:
         if stop.is_set():
             return None
         callbacks: list[Any] = [lambda _: stop.is_set()]
@@ -37,7 +40,8 @@ def run_starts(
             name = "" if len(starts) == 1 else f"start {number + 1} of {len(starts)}, "
             callbacks.append(ProgressPrinter(0.5 if verbose == 1 else 0.0, name))
         try:
-            solution = minimize(*(objective, start, solver), max_iter=max_iter, tol=tol, callbacks=callbacks)
+            first = start() if callable(start) else start
+            solution = minimize(*(objective, first, solver), max_iter=max_iter, tol=tol, callbacks=callbacks)
         except BaseException:
             stop.set()
             raise
@@ -47,11 +51,22 @@ def run_starts(
 
     # One limit around all: each run would put back what it found, in the order in which they happen to end.
     with blas_limit(1 if len(starts) > 1 else None):
-        try:
-            solutions = Workers(n_jobs).run(run, list(enumerate(starts)))
-        finally:
-            stop.set()
-    best = min((s for s in solutions if s is not None), key=lambda s: s.value)
-    if any(s is None or s.status is Status.INTERRUPTED for s in solutions):
-        best = replace(best, status=Status.INTERRUPTED)
-    return best, solutions
+        solutions = Workers(n_jobs).run(run, list(enumerate(starts)), interrupted=stop.set)
+    found = [solution for solution in solutions if solution is not None]
+    if not found:
+        raise KeyboardInterrupt
+    best = min(found, key=lambda solution: solution.value)
+    return replace(best, status=Status.INTERRUPTED) if stop.is_set() else best, solutions
+
+
+def end_values(solutions: list[Solution | None]) -> FloatArray:
+    """The objective that each start led to, NaN where an interrupt came first."""
+    return np.array([np.nan if solution is None else solution.value for solution in solutions])
+
+
+def rough_fit(objective: Any, start: FloatArray | None, solver: Any, max_iter: int, tol: float) -> FloatArray:
+    """Parameters after a few iterations, to start from. An interrupt is raised: there is nothing to keep yet."""
+    solution = minimize(*(objective, start, solver), max_iter=max_iter, tol=tol)
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return solution.parameters

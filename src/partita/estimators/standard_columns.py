@@ -81,7 +81,7 @@ def _largest(X: Any) -> FloatArray:
     """The largest absolute entry of each column, 1 where that is zero or nearly."""
     size = abs(X).max(axis=0)
     size = size.toarray().ravel() if sp.issparse(size) else size
-    return np.where(size >= np.finfo(np.float64).tiny, size, 1.0)
+    return np.asarray(np.where(size >= np.finfo(np.float64).tiny, size, 1.0))
 
 
 def _root_mean_square(X: Any, weights: FloatArray) -> FloatArray:
