@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -158,7 +160,7 @@ def test_values_that_never_occur():
     assert (smooth.tables_["x0"][:, 2] > 0.0).all()
     plain = BayesianNetwork(EDGES, cards, hidden={"H": 2}, alpha=0.0, random_state=0).fit(X)
     assert (plain.tables_["x0"][:, 2] == 0.0).all()
-    assert plain.log_likelihood([[2, 0, 0, 0]])[0] < -700.0
+    assert plain.log_likelihood([[2, 0, 0, 0], [2, 0, -1, 0]]).tolist() == [-np.inf, -np.inf]
 
 
 def test_gaussian_leaves_are_a_mixture():
@@ -209,8 +211,20 @@ def test_bif_files(tmp_path):
     np.testing.assert_array_equal(back.tables[1], data.tables_["wet"])
     again = BayesianNetwork(path, hidden=["rain"], random_state=0).fit(pd.DataFrame({"wet": ["dry", "soaked"] * 20}))
     assert again.states_["rain"] == ["no", "yes"]
-    codes = BayesianNetwork(path).fit(np.array([[0, 2], [1, 0]]))
-    assert codes.predict([[-1, 0]]).tolist() in ([[0, 0]], [[1, 0]])
+    codes = BayesianNetwork(path).fit(np.array([[0, 2], [1, 0], [1, 0]]))
+    assert codes.predict([[-1, 0], [-1, 2]]).tolist() == [[1, 0], [0, 2]]
+    codes.save(tmp_path / "model.partita")
+    assert load(tmp_path / "model.partita").edges == str(path)
+
+
+def test_states_named_by_numbers_in_a_file_are_these_numbers(tmp_path):
+    X = np.array([[1, 2], [2, 3], [3, 3], [3, 2], [1, 2]])
+    model = BayesianNetwork([("a", "b")]).fit(X)
+    model.to_bif(tmp_path / "net.bif")
+    back = BayesianNetwork(tmp_path / "net.bif").fit(X[[0, 1, 1, 0]])  # in which 3 does not occur
+    assert back.states_["a"] == ["1", "2", "3"]
+    np.testing.assert_allclose(back.tables_["a"].argmin(), 2)
+    np.testing.assert_array_equal(back.predict([[1, -1], [2, -1]]), [[1, 2], [2, 3]])
 
 
 def test_draws_have_the_fitted_frequencies():
@@ -236,7 +250,7 @@ def test_given_tables_are_where_em_starts():
 def test_starts_in_which_hidden_states_are_alike_are_refused():
     X, _ = grouped()
     tables = {"H": [0.5, 0.5]} | {f"x{i}": [[0.6, 0.4], [0.6, 0.4]] for i in range(4)}
-    with pytest.raises(ValueError, match="hidden variable 'H' are all alike"):
+    with pytest.raises(ValueError, match="states 0 and 1 of hidden variable 'H' are alike"):
         BayesianNetwork(EDGES, hidden={"H": 2}, init=tables).fit(X)
     BayesianNetwork(EDGES, hidden={"H": 2}, init={"H": [0.5, 0.5]}, random_state=0).fit(X)
 
@@ -279,6 +293,8 @@ def test_integer_names_are_columns():
         ({"edges": [("a", "b"), ("a", "b")]}, "twice"),
         ({"edges": ["ab"]}, r"pairs \(parent, child\)"),
         ({"edges": 3}, r"pairs \(parent, child\)"),
+        ({"edges": [], "hidden": None}, "at least one pair"),
+        ({"cardinalities": {"x0": 10**5, "x1": 10**5}, "edges": [*EDGES, ("x0", "x1")]}, "20000000000 entries"),
         ({"edges": [("H", "x0"), (1.5, "x1")]}, "strings or integers"),
         ({"hidden": {"H": 0}}, "must be at least 1"),
         ({"hidden": ["H"]}, "needs a number of states"),
@@ -321,6 +337,8 @@ def test_bad_parameters_are_named_and_change_nothing(options, message):
         (lambda X: frame(X).drop(columns="x2"), "no column 'x2'"),
         (lambda X: np.full(X.shape, -1), "no known value"),
         (lambda X: frame(X).assign(x1=None), "'x1' has no known value"),
+        (lambda X: frame(X)[["x0", "x1", "x2", "x3", "x3"]], "more than one column 'x3'"),
+        (lambda X: np.where(X == 1, np.inf, X), "infinite value"),
         (lambda X: X + np.random.default_rng(0).random(X.shape), "name it in gaussian"),
     ],
 )
@@ -364,3 +382,102 @@ def test_an_interrupt_keeps_the_best_start(monkeypatch):
         model.fit(X)
     assert np.isnan(model.objectives_[-1])
     assert np.isfinite(model.score(X))
+
+
+def test_states_that_no_known_value_shows_are_told_apart():
+    rng = np.random.default_rng(0)
+    group = rng.integers(3, size=600)
+    p = np.array([[0.9, 0.9, 0.1, 0.1, 0.5, 0.5], [0.1, 0.9, 0.9, 0.1, 0.9, 0.1], [0.1, 0.1, 0.9, 0.9, 0.1, 0.9]])
+    data = pd.DataFrame((rng.random((600, 6)) < p[group]).astype(int), columns=[f"x{i}" for i in range(6)])
+    edges = [("H", f"x{i}") for i in range(6)]
+    without = BayesianNetwork(edges, hidden={"H": 3}, random_state=0).fit(data)
+    one = BayesianNetwork(edges, hidden={"H": 3}, random_state=0).fit(data.assign(H=[0.0, *[np.nan] * 599]))
+    assert len(one.objectives_) == 10
+    assert one.objective_ == pytest.approx(without.objective_, rel=2e-3)
+    all_three = data.assign(H=np.where(np.arange(600) < 30, group, np.nan))
+    assert len(BayesianNetwork(edges, hidden={"H": 3}, random_state=0).fit(all_three).objectives_) == 1
+
+
+def test_without_a_penalty_nothing_starts_at_zero():
+    edges, cards = [("a", "b"), ("a", "c"), ("b", "d")], dict.fromkeys("abcd", 2)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(2, size=(12, 4))
+        X[rng.random(X.shape) < 0.35] = -1
+        model = BayesianNetwork(edges, cards, alpha=0.0, tol=1e-7, max_iter=5000).fit(X)
+        nudged = {name: 0.99 * table + 0.005 for name, table in model.tables_.items()}
+        again = BayesianNetwork(edges, cards, alpha=0.0, tol=1e-7, max_iter=5000, init=nudged).fit(X)
+        assert model.objective_ <= again.objective_ + 1e-4
+
+
+def test_minus_one_is_a_number_of_a_gaussian_variable():
+    options = {"hidden": {"H": 1}, "gaussian": ["a"], "alpha": 0.0}
+    model = BayesianNetwork([("H", "a")], **options).fit(np.array([[-1], [0], [1], [2]]))
+    assert model.means_["a"][0] == pytest.approx(0.5)
+    assert model.predict([[-1.0]])[0, 1] == pytest.approx(-1.0)
+
+
+def test_posteriors_of_gaussian_mixtures_take_memory_in_proportion_to_the_rows():
+    X = np.random.default_rng(0).standard_normal((5000, 1))
+    model = BayesianNetwork([("H", "a")], hidden={"H": 2}, gaussian=["a"], n_init=1, random_state=0, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    tracemalloc.start()
+    model.predict_proba(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6  # a table of rows by rows has 200
+
+
+@pytest.mark.parametrize(
+    ("tables", "alpha"),
+    [
+        ({"H": [0.6, 0.4], "x0": [[0.6, 0.4], [0.6, 0.4]]}, 0.0),
+        ({"H": [0.4, 0.3, 0.3], "x0": [[0.6, 0.4], [0.3, 0.7], [0.3, 0.7]]}, 1.0),
+    ],
+)
+def test_two_states_that_are_alike_are_refused(tables, alpha):
+    X, _ = grouped(k=1)
+    model = BayesianNetwork(EDGES[:1], hidden={"H": len(tables["H"])}, alpha=alpha, init=tables)
+    with pytest.raises(ValueError, match="are alike in init"):
+        model.fit(X)
+
+
+def test_draws_are_like_the_table_that_was_fitted():
+    strings = BayesianNetwork([("a", "b")]).fit(np.array([["u", "x"], ["v", "y"], ["u", "y"]]))
+    assert set(strings.sample(20, 0).ravel()) == {"u", "v", "x", "y"}
+    assert BayesianNetwork([("a", "b")]).fit([[0, 1], [1, 0]]).sample(5, 0).dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("X", "variance"), [([[0, 3.0], [1, 3.0], [1, 3.0]], "tied"), ([[0, 1.0], [0, 2.0], [1, 5.0], [1, 5.0]], "free")]
+)
+def test_variances_end_at_their_floor_without_a_warning(X, variance):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianNetwork([("a", "y")], gaussian=["y"], variance=variance, alpha=0.0).fit(np.array(X))
+    assert model.status_.ok
+    assert model.variances_["y"].min() < 1e-4
+
+
+def test_scores_of_weighted_rows():
+    X, _ = grouped()
+    model = BayesianNetwork(EDGES, hidden={"H": 2}, n_init=1, random_state=0).fit(frame(X))
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "x2", "x3"]
+    logs, weights = model.log_likelihood(frame(X)), 1.0 + np.arange(200) % 3
+    assert model.score(frame(X), sample_weight=weights) == pytest.approx(weights @ logs / weights.sum())
+
+
+def test_missing_values_of_pandas_in_an_array_of_objects():
+    X, _ = grouped()
+    with_none, with_na = X.astype(object), X.astype(object)
+    with_none[::5, 1], with_na[::5, 1] = None, pd.NA
+    a, b = (BayesianNetwork(EDGES, hidden={"H": 2}, n_init=1, random_state=0).fit(table) for table in (with_none, with_na))
+    np.testing.assert_array_equal(a.parameters_, b.parameters_)
+
+
+def test_graphs_without_directions_are_refused():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(ValueError, match="directed graph"):
+        BayesianNetwork(networkx.Graph([("a", "b")])).fit([[0, 1], [1, 0]])

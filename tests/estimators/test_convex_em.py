@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.optimize import minimize
 
-from partita import BayesianNetwork
+from partita import BayesianNetwork, ConvergenceWarning, Status
 from partita.estimators.convex_em import usual_alpha
+from partita.objectives.relation_problem import Problem
 
 ROWS = (
     *("111111", "111110", "111011", "110111", "011111", "111101"),
@@ -42,7 +45,8 @@ def test_published_oracle(alpha, objective, entry):
 
 
 def test_units_of_the_critical_penalty():
-    assert network().convex_relaxation(X, 1.02, "critical").trivial
+    with pytest.warns(UserWarning, match="relaxation is trivial"):
+        assert network().convex_relaxation(X, 1.02, "critical").trivial
     below = network().convex_relaxation(X, 0.5, "critical")
     assert below.alpha == pytest.approx(0.5 * 9.46018212)
     assert not below.trivial
@@ -177,3 +181,47 @@ def test_weights_of_rows_are_refused():
 def test_penalty_must_be_positive(alpha):
     with pytest.raises(ValueError, match="alpha"):
         network().convex_relaxation(X, alpha)
+
+
+def test_bound_with_gaussian_leaves_of_observed_parents_is_that_of_variance_one():
+    rng = np.random.default_rng(0)
+    o, a = rng.integers(6, size=60), rng.integers(2, size=60)
+    y = 0.3 * rng.standard_normal(60) + 2.0 * o
+    model = BayesianNetwork([("H", "a"), ("o", "y")], hidden={"H": 1}, gaussian=["y"])
+    data = pd.DataFrame({"a": a, "o": o, "y": y})
+    found = model.convex_relaxation(data, 30.0)
+    x = (y - y.mean()) / y.std()
+    discrete = BayesianNetwork([("H", "a")], {"o": 6}, hidden={"H": 1}, alpha=30.0).fit(data[["a", "o"]]).objective_
+
+    def loss(means):
+        return 0.5 * np.sum((x - means[o]) ** 2) + 15.0 * means @ means + 30.0 * np.log(2.0 * np.pi)
+
+    assert found.objective == pytest.approx(discrete + minimize(loss, np.zeros(6), tol=1e-10).fun, rel=1e-6)
+    assert found.lower <= found.objective
+
+
+def test_trivial_solutions_of_hidden_variables_that_share_a_child_are_seen():
+    rng = np.random.default_rng(2)
+    model = BayesianNetwork([("G", "a"), ("H", "b"), ("G", "c"), ("H", "c")], hidden={"G": 2, "H": 2})
+    with pytest.warns(UserWarning, match="relaxation is trivial"):
+        found = model.convex_relaxation(rng.integers(2, size=(12, 3)), 2.0, "critical")
+    assert found.M.min() > 1.0 - 1e-6
+    assert found.violation <= 1e-6
+
+
+def test_an_interrupted_relaxation_ends_the_fit(monkeypatch):
+    calls = []
+    evaluate = Problem.evaluate
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return evaluate(self, *arguments)
+
+    monkeypatch.setattr(Problem, "evaluate", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupt"):
+        model = network(method="convex+em").fit(X)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.convex_.status is Status.INTERRUPTED
+    assert np.isfinite(model.score(X))

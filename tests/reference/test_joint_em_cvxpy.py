@@ -101,6 +101,17 @@ def test_relaxation_agrees_with_cvxpy(make, share, t, rng):
     assert ours.M.min() >= -1e-12
 
 
+@pytest.mark.parametrize("t", [24, 40])
+def test_larger_relaxations_agree_with_scs(t, rng):
+    pytest.importorskip("scs")
+    terms = [HiddenTerm(), *(ChildTerm(rng.integers(0, 2, t), n_values=2) for _ in range(3))]
+    alpha = 0.2 * critical_alpha(terms, t)[0]
+    value, _ = cvxpy_optimum(terms, t, alpha, "SCS", eps=1e-6, max_iters=20_000)
+    ours = relax(terms, t, alpha)
+    assert ours.gap <= 1e-6
+    assert ours.objective == pytest.approx(value, rel=1e-4)
+
+
 def test_signs_matter_in_the_test_above(rng):
     terms = signed(rng, 16)
     alpha = 0.1 * critical_alpha(terms, 16)[0]

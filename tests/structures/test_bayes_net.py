@@ -86,7 +86,7 @@ def test_best_configurations(unknown):
 
 def test_marginals_of_unknown_states(unknown):
     p, states, _, sets = unknown
-    tables = sets.variable_marginals(np.log(p))
+    tables = sets.variable_marginals(np.log(p), NET.n)
     for r, (rows, scores) in enumerate(by_row(states, p)):
         posterior = np.exp(scores - np.logaddexp.reduce(scores))
         for v in range(NET.n):

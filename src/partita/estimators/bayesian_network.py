@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.parallel import Workers
 from ..core.random import generator
-from ..core.results import FloatArray, IntArray, Solution
+from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_real, check_weights
 from ..io import DiscreteNetwork, write_bif
 from ..objectives.network import NEVER, NetworkLikelihood
@@ -22,7 +23,7 @@ from .convergence import warn_if_short
 from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
 from .data import unchanged_on_failure
 from .network_data import NetworkLayout, describe
-from .network_starts import given_start, random_starts
+from .network_starts import fresh_states, given_start, random_starts
 from .persistence import SavedModel
 from .restarts import run_starts
 
@@ -62,7 +63,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         variables, which is rounded and then supervised; no random start. ``"convex+em"``: ``"em"`` from there, about as
         good as one or two random starts. ``"auto"`` is ``"em"``, or ``"supervised"`` if all values are known.
     n_init : int, default 10
-        Random starts, in parallel; the best is kept. One is enough, and used, if no variable is hidden altogether.
+        Random starts, in parallel; the best is kept. One is enough, and used, if rows show every state of hidden variables.
     random_state : int, Generator or None
         Of the starts.
     gaussian : list, optional
@@ -73,7 +74,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         How states are made of the relaxation, see `ConvexEM`.
     init : dict, optional
         Tables to start from, by name, an axis for each parent and the last for the variable, instead of random ones. A
-        hidden variable whose states are all alike there is refused: EM would never tell them apart.
+        hidden variable of which two states are alike there is refused: EM would never tell them apart.
     max_iter : int
         Most iterations from each start.
     tol : float
@@ -105,9 +106,10 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     Notes
     -----
     Data are a data frame, or an array with a column for each observed variable (or for all) in the order in which names
-    first occur in `edges`; integers in ascending order. None and NaN, in arrays also -1, are unknown. Rows in which nothing
-    is known have log-likelihood zero and are left out of training. Rows that look the same to a hidden variable are one to
-    inference.
+    first occur in `edges`; integers in ascending order. None and NaN are unknown, and in arrays also the state -1. Where a
+    file names states by strings, numbers are such names if all of them are, else they count states from 0. Rows in which
+    nothing is known have log-likelihood zero and are left out of training. Rows that look the same to a hidden variable are
+    one to inference.
 
     Examples
     --------
@@ -176,7 +178,9 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
         self.hidden_, self.variance_ = layout.hidden, self.variance
         self.parameters_, self.location_, self.scale_ = best.parameters, location, scale
-        self.frame_ = hasattr(X, "columns")
+        self.table_ = _kind(X)
+        if self.table_ == "frame" and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.array(list(X.columns), dtype=object)
         self.n_features_in_ = len(layout.nodes) - len(layout.hidden)
         self.objective_ = best.value
         self.objectives_ = np.array([np.nan if s is None else s.value for s in solutions])
@@ -198,18 +202,18 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         self.__dict__.pop("_convex", None)
         if method.startswith("convex"):
             solution = self._rounded(layout, states, values, weights)
-            if method == "convex":
+            if method == "convex" or solution.status is Status.INTERRUPTED:
                 return solution, [solution]
             objective = self._objective(layout, states, values, weights, "marginal", self.n_jobs)
             return self._run(objective, [solution.parameters], "squarem")
         kind, acceleration = ITERATIVE.get(method, ("marginal", None))
-        absent = (states < 0).all(axis=0)
-        count = self.n_init if absent.any() else 1
+        fresh = fresh_states(layout, states)
+        count = self.n_init if any(part.any() for part in fresh) else 1
         # Starts or items in parallel, not both.
         objective = self._objective(layout, states, values, weights, kind, 1 if count > 1 else self.n_jobs)
-        starts = random_starts(objective, absent, generator(self.random_state), count)
+        starts = random_starts(objective, fresh, generator(self.random_state), count)
         if self.init is not None:
-            starts = [given_start(layout, objective, absent, self.init, start) for start in starts]
+            starts = [given_start(layout, objective, fresh, self.init, start) for start in starts]
             starts = starts[:1] if set(layout.discrete) <= set(self.init) else starts
         return self._run(objective, starts, acceleration)
 
@@ -247,7 +251,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         for name in self._convex.names:
             filled[:, layout.number[name]] = self._convex.labels(name, self.rounding, rng)
         objective = self._objective(layout, filled, values, weights, "marginal", self.n_jobs)
-        return self._run(objective, [np.zeros(objective.size)], None)[0]
+        solution = self._run(objective, [np.zeros(objective.size)], None)[0]
+        return replace(solution, status=Status.INTERRUPTED) if self._convex.status is Status.INTERRUPTED else solution
 
     def convex_relaxation(self, X: Any, alpha: float | None = None, units: str = "absolute") -> ConvexEM:
         """The convex relaxation of joint EM on these data. Needs no fit.
@@ -317,9 +322,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
 
     def _distributions(self, layout: NetworkLayout) -> FloatArray:
         w = self.parameters_[: layout.net.size]
-        p = np.exp(w - np.repeat(np.maximum.reduceat(w, layout.net.starts[:-1]), np.diff(layout.net.starts)))
-        p[w <= NEVER] = 0.0
-        return np.asarray(p / np.repeat(np.add.reduceat(p, layout.net.starts[:-1]), np.diff(layout.net.starts)))
+        return np.where(w <= NEVER, 0.0, np.exp(layout.net.log_distributions(w)))
 
     def _leaves(self) -> tuple[dict[Hashable, FloatArray], dict[Hashable, FloatArray]]:
         layout = self._layout()
@@ -341,14 +344,16 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         return self._leaves()[1]
 
     def log_likelihood(self, X: Any) -> FloatArray:
-        """log p of what is known in each row."""
-        _, objective, u = self._read(X)
+        """log p of what is known in each row; -inf where that is impossible."""
+        layout, objective, u = self._read(X)
+        u[: layout.net.size][self.parameters_[: layout.net.size] <= NEVER] = -np.inf
         known = ~np.isnan(objective.leaves)
         return np.asarray(objective.sets.row_values(u) - known @ np.log(self.scale_))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood of the rows."""
-        return float(self.log_likelihood(X).mean())
+        logs = self.log_likelihood(X)
+        return float(np.average(logs, weights=check_weights("sample_weight", sample_weight, len(logs))))
 
     @property
     def n_parameters_(self) -> int:
@@ -384,7 +389,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     def predict_proba(self, X: Any) -> dict[Hashable, FloatArray]:
         """For hidden variables, and others that are unknown in some row: probabilities of states, (n_rows, n_states)."""
         layout, objective, u = self._read(X)
-        tables = objective.sets.variable_marginals(u)
+        tables = objective.sets.variable_marginals(u, layout.net.n)
         some: Any = (objective.sets.states[:, : layout.net.n] < 0).any(axis=0)
         return {name: tables[v] for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden}
 
@@ -402,11 +407,11 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             code = layout.net.codes(states, of)
             noise = rng.standard_normal(size) * np.sqrt(variances[name].ravel()[code])
             values[:, j] = means[name].ravel()[code] + noise
-        if self.frame_:
+        if self.table_ == "frame":
             import pandas  # type: ignore[import-untyped]
 
             return layout.write(states, values, pandas.DataFrame(index=range(size)))
-        return layout.write(states, values, np.zeros((0, 0)))
+        return layout.write(states, values, np.zeros((0, 0), dtype=float if self.table_ == "numbers" else object))
 
     def to_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a BIF file. Gaussian variables cannot be written."""
@@ -417,6 +422,13 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         states = tuple(tuple(map(str, self.states_[name])) for name in layout.discrete)
         parents = tuple(tuple(map(str, self.parents_[name])) for name in layout.discrete)
         write_bif(path, DiscreteNetwork(names, states, parents, tuple(self.tables_.values())))
+
+
+def _kind(X: Any) -> str:
+    """What a table is: a frame, or an array of numbers or objects."""
+    if hasattr(X, "columns"):
+        return "frame"
+    return "numbers" if np.asarray(X).dtype.kind in "iufb" else "objects"
 
 
 def _units(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

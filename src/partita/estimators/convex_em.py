@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ..core.errors import ConvergenceWarning
 from ..core.protocols import Callback
 from ..core.results import FloatArray, IntArray, Status
 from ..core.validation import check_choice, check_real
 from ..objectives.joint_em import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
-from ..objectives.network import NetworkLikelihood
+from ..objectives.relational import table_loss, table_weights
+from ..objectives.rounding import METHODS as ROUNDINGS
 from ..objectives.rounding import round_labels
 from .network_data import NetworkLayout
 
-ROUNDINGS = ("kmeans", "random", "simplex")
+__all__ = ["ROUNDINGS", "ConvexEM", "solve_relaxation"]
+
 #: Least alpha that is chosen, in units of the critical one.
 FLOOR = 0.05
+#: Relative gap, or violation, from which on a relaxation that has not converged deserves a warning.
+FAR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,11 @@ class ConvexEM:
     ----------
     objective, lower, gap : float
         The relaxed objective, a certified bound below joint (Viterbi) EM with the same alpha, whatever labels and weights,
-        and their relative difference. Gaussian variables are in standard units, with a variance of one given any parents.
+        and their relative difference. Gaussian variables are in standard units, with a variance of one given any parents:
+        a fit that learns variances may go lower.
+    violation : float
+        By how much an entry of a relation breaks a constraint. The objective is above the optimum only if it is zero;
+        `lower` is a bound in any case.
     alpha, alpha_crit : float
         The penalty, and that from which on the solution is `trivial`: all rows alike.
     trivial : bool
@@ -57,7 +67,12 @@ class ConvexEM:
     @property
     def gap(self) -> float:
         """``(objective - lower) / |objective|``."""
-        return (self.objective - self.lower) / abs(self.objective)
+        return (self.objective - self.lower) / max(abs(self.objective), 1e-300)
+
+    @property
+    def violation(self) -> float:
+        """The largest amount by which an entry breaks a constraint."""
+        return self.relaxation.violation
 
     @property
     def alpha(self) -> float:
@@ -128,10 +143,28 @@ def solve_relaxation(
         alpha = alpha * max(critical_alpha(terms, len(states), h)[0] for h in range(len(hidden)))
     check_real("alpha", alpha, minimum=0.0, strict=True)
     found = relax(terms, len(states), alpha, callbacks=callbacks or [], n_jobs=n_jobs)
-    constant = _separate_loss(layout, states, values, rest, alpha) if rest else 0.0
-    gaussian = sum(isinstance(term, ChildTerm) and term.n_values == 0 for term in terms)
-    constant += 0.5 * np.log(2.0 * np.pi) * gaussian * len(states)
-    return ConvexEM(found, tuple(layout.discrete[v] for v in hidden), tuple(counts), constant)
+    constant = sum(_separate_loss(layout, states, values, family, alpha) for family in rest)
+    constant += 0.5 * np.log(2.0 * np.pi) * len(layout.gaussian) * len(states)
+    result = ConvexEM(found, tuple(layout.discrete[v] for v in hidden), tuple(counts), constant)
+    _warn_if_useless(result)
+    return result
+
+
+def _warn_if_useless(found: ConvexEM) -> None:
+    """Warn of a trivial solution, and of one that is far from where it should be."""
+    if found.trivial:
+        warnings.warn(
+            f"the relaxation is trivial: all rows are alike, because alpha = {found.alpha:.4g} is not below alpha_crit = "
+            f"{found.alpha_crit:.4g}; use a smaller alpha",
+            stacklevel=4,
+        )
+    elif not found.status.ok and max(found.gap, found.violation) > FAR:
+        warnings.warn(
+            f"the relaxation {found.status}; its relative gap is {found.gap:.1e}, its violation {found.violation:.1e}, and "
+            "`lower` is a bound all the same",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def usual_alpha(eigenvalues: FloatArray, count: int) -> float:
@@ -181,15 +214,15 @@ def network_terms(
     return hidden, terms, rest
 
 
-def _separate_loss(layout: NetworkLayout, states: IntArray, values: FloatArray, families: list[int], alpha: float) -> float:
-    """The least loss of families without hidden variables, penalty included."""
-    known = np.maximum(states, 0)
-    objective = NetworkLikelihood(layout.net, known, values, alpha=alpha)
-    counts = objective.sets.counts
-    own = np.zeros(len(counts))
-    graph = objective.graph
-    for j in families:
-        own[graph.offsets[j] : graph.offsets[j + 1]] = 1.0
-    theta = objective.refit(counts * own, np.zeros(objective.size))
-    u = objective.potentials(theta)
-    return objective.penalty(theta) - float((counts * own) @ u)
+def _separate_loss(layout: NetworkLayout, states: IntArray, values: FloatArray, family: int, alpha: float) -> float:
+    """The least loss of a family without hidden variables, penalty included, constants of Gaussians not."""
+    net = layout.net
+    of = [*net.parents, *net.leaves][family]
+    given, n = net.codes(states, of), net.configurations(of)
+    if family < net.n:
+        k = int(net.cardinalities[family])
+        counts = np.bincount(given * k + states[:, family], minlength=n * k).reshape(n, k).astype(np.float64)
+        return table_loss(counts, table_weights(counts, alpha), alpha)
+    x = values[:, family - net.n]
+    means = np.bincount(given, weights=x, minlength=n) / (np.bincount(given, minlength=n) + alpha)
+    return float(0.5 * np.sum((x - means[given]) ** 2) + 0.5 * alpha * np.sum(means**2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from collections.abc import Hashable, Mapping, Sequence
@@ -16,6 +17,8 @@ from ..structures.bayes_net import BayesNet, find_cycle
 from .data import class_codes
 
 Name = Hashable
+#: Most entries of the distributions of one variable.
+MOST_ENTRIES = 10**8
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ def describe(edges: Any, cardinalities: Any, hidden: Any, gaussian: Any) -> Desc
         if name in leaves and name in states:
             raise ValueError(f"{name!r} is Gaussian and has no number of states")
     nodes = list(parents)
+    if not nodes:
+        raise ValueError("edges must hold at least one pair (parent, child), got none")
     if all(isinstance(name, numbers.Integral) for name in nodes):
         nodes = sorted(nodes)  # type: ignore[type-var]
     return Description(nodes, parents, states, unseen, leaves)
@@ -79,6 +84,8 @@ def _read_edges(edges: Any) -> tuple[dict[Name, tuple[Name, ...]], dict[Name, An
         states: dict[Name, Any] = {name: list(of) for name, of in zip(edges.variables, edges.states, strict=True)}
         return dict(zip(edges.variables, edges.parents, strict=True)), states
     if hasattr(edges, "edges") and hasattr(edges, "nodes"):  # networkx
+        if not edges.is_directed():
+            raise ValueError("edges must be a directed graph, got an undirected one")
         parents: dict[Name, tuple[Name, ...]] = dict.fromkeys(edges.nodes, ())
         edges = list(edges.edges)
     else:
@@ -130,6 +137,13 @@ class NetworkLayout:
         self.discrete = [name for name in nodes if name in states]
         self.gaussian = [name for name in nodes if name not in states]
         self.number = {name: v for v, name in enumerate(self.discrete)}
+        for name in nodes:
+            entries = math.prod(len(states[each]) for each in (*parents[name], name) if each in states)
+            if entries > MOST_ENTRIES:
+                raise ValueError(
+                    f"the distributions of {name!r} given {len(parents[name])} parents have {entries} entries, more than "
+                    f"{MOST_ENTRIES}: give it fewer parents, or variables fewer states"
+                )
         self.net = BayesNet(
             [len(states[name]) for name in self.discrete],
             [tuple(self.number[parent] for parent in parents[name]) for name in self.discrete],
@@ -173,7 +187,8 @@ class NetworkLayout:
             if name in self.number:
                 labels: Any = self.states[name]
                 if plain and not all(isinstance(label, numbers.Real) for label in labels):
-                    labels = range(len(labels))
+                    whole = all(isinstance(label, str) and label.lstrip("-").isdecimal() for label in labels)
+                    labels = [int(label) for label in labels] if whole else range(len(labels))  # as `Column.codes` reads
                 columns[name] = _labels(labels)[states[:, self.number[name]]]
             else:
                 columns[name] = values[:, self.gaussian.index(name)]
@@ -199,22 +214,36 @@ def _labels(labels: Any) -> Any:
 
 @dataclass(frozen=True)
 class Column:
-    """Values of one variable, which of them are unknown, and the labels of a categorical column."""
+    """Values of one variable, where there is none, and the labels of a categorical column.
+
+    `stateless` is where there is no state: in arrays -1 is none, but it is a number.
+    """
 
     values: Any
     unknown: Any
     categories: list[Any] | None = None
+    stateless: Any = None
+
+    def known(self, name: Name) -> IntArray:
+        """Rows that have a state."""
+        rows = np.flatnonzero(~(self.unknown if self.stateless is None else self.stateless))
+        if self.values.dtype.kind == "f" and np.isinf(self.values[rows]).any():
+            raise ValueError(f"{name!r} has an infinite value, which is no state")
+        return rows
 
     def codes(self, name: Name, labels: list[Any]) -> IntArray:
         """The number of the state of every row, -1 where unknown. Numbers stand for states that no number names."""
         lookup = {label: code for code, label in enumerate(labels)}
-        if not any(isinstance(label, numbers.Real) for label in labels):
-            lookup |= {code: code for code in range(len(labels))}
         out = np.full(len(self.values), -1, np.int64)
-        known = np.flatnonzero(~self.unknown)
+        known = self.known(name)
         if not len(known):
             return out
         found, where = _unique(self.values[known])
+        if not any(isinstance(label, numbers.Real) for label in labels):
+            if all(str(value) in lookup for value in found):  # a file has "1" where data have 1
+                found = [str(value) for value in found]
+            else:
+                lookup |= {code: code for code in range(len(labels))}
         codes = np.array([lookup.get(value, -2) for value in found])
         if (codes == -2).any():
             value = found[int(np.argmin(codes))]
@@ -255,7 +284,7 @@ def _seen(name: Name, column: Column) -> list[Any]:
     """The states that a column shows."""
     if column.categories is not None:
         return column.categories
-    found, _ = _unique(column.values[~column.unknown])
+    found, _ = _unique(column.values[column.known(name)])
     if not found:
         raise ValueError(f"{name!r} has no known value: say how many states it has, hidden={{{name!r}: 2}}")
     if len(found) > 20 and any(isinstance(value, float) for value in found):
@@ -271,6 +300,9 @@ def read_table(X: Any, nodes: Sequence[Name], hidden: Sequence[Name]) -> dict[Na
     needed = [name for name in nodes if name not in hidden]
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         names = list(X.columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"the data have more than one column {twice!r}")
         extra = [name for name in names if name not in nodes]
         if extra:
             raise ValueError(f"the network has no variable {extra[0]!r}; it has {', '.join(map(str, nodes))}")
@@ -304,7 +336,7 @@ def _frame_column(column: Any) -> Column:
 def _array_column(values: Any) -> Column:
     unknown = _unknown(values)
     if values.dtype.kind in "iuf":
-        unknown = unknown | (values == -1)
+        return Column(values, unknown, stateless=unknown | (values == -1))
     elif values.dtype.kind == "O" and not unknown.all():
         known = values[~unknown]
         if all(isinstance(value, numbers.Real) for value in known):
@@ -317,6 +349,16 @@ def _array_column(values: Any) -> Column:
 def _unknown(values: Any) -> Any:
     if values.dtype.kind == "f":
         return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
     if values.dtype.kind != "O":
         return np.zeros(len(values), bool)
-    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+    return np.array([value is None or _differs_from_itself(value) for value in values.tolist()], dtype=bool)
+
+
+def _differs_from_itself(value: Any) -> bool:
+    """Whether a value is NaN, or its like in pandas."""
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA is neither equal nor different
+        return True

@@ -100,6 +100,8 @@ def _encode(name: str, value: Any) -> Any:
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, list | tuple):
         return {"list" if isinstance(value, list) else "tuple": [_encode(name, item) for item in value]}
     if isinstance(value, np.ndarray):

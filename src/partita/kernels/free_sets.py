@@ -146,6 +146,9 @@ def _normalise(table, K):
     top = table[0]
     for s in range(1, K):
         top = max(top, table[s])
+    if top == -np.inf:  # nothing is possible, and nothing has a probability
+        table[:K] = 0.0
+        return top
     z = 0.0
     for s in range(K):
         table[s] = exp(table[s] - top)

@@ -55,6 +55,8 @@ ROUGH = 1e-2
 PATIENCE = 5
 #: How large a gap (of an example) is, relative to the gradient, at what must be a saddle.
 SADDLE = 100.0
+#: Mean entry of a row, less than one by so much, at which a relation counts as trivial.
+TRIVIAL = 1e-8
 #: Eigenvalues that come with a relaxation.
 N_EIGENVALUES = 8
 
@@ -334,7 +336,9 @@ class _Part:
         self.x, self.rank = self.problem.widened(self.x, self.rank, columns)
 
     def looks_trivial(self) -> bool:
-        return all(float(np.ptp(V, axis=0).max()) <= 1e-4 for V in self.vectors())
+        """Whether rows agree in every hidden variable; agreement in several of them follows."""
+        own = self.vectors()[: len(self.group.hidden)]
+        return all(float((V @ V.mean(axis=0)).min()) >= 1.0 - TRIVIAL for V in own)
 
     def vectors(self) -> list[FloatArray]:
         return self.problem.vectors(self.x, self.rank)

@@ -84,16 +84,10 @@ class NetworkLikelihood(ByProducts):
         w, rest = theta[: self.net.size], theta[self.net.size :]
         edges = np.cumsum(np.array(self.net.leaf_sizes, dtype=np.int64))[:-1]
         means = np.split(rest[: self.n_means], edges) if self.net.leaves else []
-        variances = np.exp(rest[self.n_means :])
+        variances = np.maximum(np.exp(rest[self.n_means :]), LEAST_VARIANCE)
         if self.tied_variance:
             return w, means, [np.full(n, s) for n, s in zip(self.net.leaf_sizes, variances, strict=True)]
         return w, means, np.split(variances, edges)
-
-    def log_distributions(self, theta: FloatArray) -> FloatArray:
-        """log p of every state in every distribution."""
-        out = np.empty(self.net.size)
-        kernels.log_distributions(theta[: self.net.size], self.net.starts, 0, len(self.net.starts) - 1, out)
-        return out
 
     def potentials(self, theta: FloatArray) -> FloatArray:
         """Of the graph: logarithms of distributions, and log-densities of leaves in every row."""
@@ -102,7 +96,7 @@ class NetworkLikelihood(ByProducts):
         for x, mean, variance in zip(self.leaves.T, means, variances, strict=False):
             table = -0.5 * ((x[:, None] - mean) ** 2 / variance + np.log(2.0 * np.pi * variance))
             densities.append(np.where(np.isnan(x)[:, None], 0.0, table).ravel())
-        return np.concatenate([self.log_distributions(theta), *densities])
+        return np.concatenate([self.net.log_distributions(theta[: self.net.size]), *densities])
 
     def at(self, parameters: FloatArray) -> NetworkPoint:
         """The objective seen from `parameters`."""
@@ -161,7 +155,9 @@ class NetworkLikelihood(ByProducts):
             for (n, first, second), mean, variance in zip(self._moments(counts), means, variances, strict=True):
                 of_means.append((n * mean - first) / variance)
                 slope = 0.5 * (n - (second - 2.0 * mean * first + n * mean**2) / variance)
-                of_variances.append(slope.sum(keepdims=True) if self.tied_variance else slope)
+                slope = slope.sum(keepdims=True) if self.tied_variance else slope
+                least = variance[: len(slope)] <= LEAST_VARIANCE * (1.0 + 1e-9)
+                of_variances.append(np.where(least, np.minimum(slope, 0.0), slope))  # it goes no lower
             out += of_means + of_variances
         return np.concatenate(out)
 

@@ -51,9 +51,10 @@ class EM:
         second = first.em_step()
         change = first.parameters - point.parameters
         bend = second - first.parameters - change
-        if not bend.any():
+        size = float(np.linalg.norm(bend))
+        if size == 0.0:
             return _if_lower(point, first)
-        length = min(state["longest"], max(1.0, float(np.linalg.norm(change) / np.linalg.norm(bend))))
+        length = min(state["longest"], max(1.0, float(np.linalg.norm(change)) / size))
         if length > 1.0:
             far = objective.at(point.parameters + 2.0 * length * change + length**2 * bend)
             if far.value <= min(first.value, point.value):

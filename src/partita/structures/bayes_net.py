@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from ..kernels import network as kernels
 from .factor_graph import FactorGraph
 
 Name = TypeVar("Name", bound=Hashable)
@@ -57,6 +58,12 @@ class BayesNet:
     def shape(self, v: int) -> tuple[int, ...]:
         """Numbers of states of the parents of a variable, and of itself."""
         return tuple(self.cardinalities[[*self.parents[v], v]].tolist())
+
+    def log_distributions(self, weights: FloatArray) -> FloatArray:
+        """log p of every state in every distribution: p is proportional to the exponential of its weight."""
+        out = np.empty(self.size)
+        kernels.log_distributions(weights, self.starts, 0, len(self.starts) - 1, out)
+        return out
 
     def tables(self, flat: FloatArray) -> list[FloatArray]:
         """The vector of distributions, by variable: an axis for each parent, the last for the variable."""

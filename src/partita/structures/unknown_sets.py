@@ -166,8 +166,8 @@ class UnknownSets(FreeSets):
             out[rows[:, None], variables] = found
         return out
 
-    def variable_marginals(self, u: FloatArray) -> list[FloatArray]:
-        """For every variable, probabilities of its states in every row; known ones are certain."""
+    def variable_marginals(self, u: FloatArray, count: int) -> list[FloatArray]:
+        """For each of the first `count` variables, probabilities of its states in every row; known ones are certain."""
         n = len(self._items[0])
         P = np.empty(int(self._kernel_items[4][-1]))
         self._evaluate(u, P)
@@ -175,8 +175,8 @@ class UnknownSets(FreeSets):
         if self.tree is not None:
             marginals = self.tree.infer(u[self.index], "exact", **self.options).marginals
             trees = self.tree.variable_marginals(marginals)
-        out = [np.zeros((len(self.states), k)) for k in self.graph.cardinalities.tolist()]
-        for table, states in zip(out, self.states.T, strict=True):
+        out = [np.zeros((len(self.states), k)) for k in self.graph.cardinalities[:count].tolist()]
+        for table, states in zip(out, self.states.T, strict=False):
             known = np.flatnonzero(states >= 0)
             table[known, states[known]] = 1.0
         first = self._kernel_items[4].astype(np.int64)
