@@ -60,11 +60,13 @@ def enumerate_states(model, x):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_hidden_chain_agrees_with_enumeration(matrices, shared):
+@pytest.mark.parametrize("y", [LABELS, ["b", {"a", "c"}, None, {"a"}, "b", "c"]], ids=["known", "partial"])
+def test_hidden_chain_agrees_with_enumeration(matrices, shared, y):
     model = HiddenChainCRF(2, shared, l2=0.3, init="random", init_scale=1.0, random_state=0, max_iter=5, tol=0.0)
     with pytest.warns(partita.ConvergenceWarning):
-        model.fit(matrices, LABELS)
+        model.fit(matrices, y)
     found, hidden, loss = model.predict_proba(matrices), model.hidden_proba(matrices), 0.0
+    assert np.array_equal(model.predict_marginals(matrices), found)
     for i, x in enumerate(matrices):
         paths, scores = enumerate_states(model, x)
         label, h = np.divmod(paths, 2)
@@ -76,13 +78,51 @@ def test_hidden_chain_agrees_with_enumeration(matrices, shared):
         for t in range(len(x)):
             np.add.at(marginals[t], (label[:, t], h[:, t]), p)
         assert_allclose(hidden[i], marginals, atol=1e-12)
-        loss -= np.log(expected[model.classes_.tolist().index(LABELS[i])])
-    assert_allclose(model.log_likelihood(matrices, LABELS), -loss)
+        allowed = {"a", "b", "c"} if y[i] is None else set(y[i])
+        loss -= np.log(sum(p for p, label in zip(expected, model.classes_, strict=True) if label in allowed))
+    assert_allclose(model.log_likelihood(matrices, y), -loss)
     W, A, start, end = weights_of(model)
     if shared:
         W = W[:, :2]
     penalty = 0.15 * sum(np.sum(part**2) for part in (W, A, start, end))
     assert_allclose(model.objectives_, [loss + penalty])
+
+
+@pytest.mark.parametrize("init", ["random", "kmeans", "left_right"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("n_hidden", [1, 2])
+def test_labels_of_sequences_may_be_known_in_part(init, shared, n_hidden):
+    X, y = ordered(np.random.default_rng(5), 40)
+    y += [{"up", "down"}, {"up"}, None]
+    X += X[:3]
+    model = HiddenChainCRF(n_hidden, shared, init=init, random_state=0).fit(X, y)
+    assert model.status_ is partita.Status.CONVERGED
+    # what may be anything adds nothing
+    known = HiddenChainCRF(n_hidden, shared, init=init, random_state=0).fit([*X[:40], X[41]], [*y[:40], "up"])
+    if n_hidden == 1:
+        assert_allclose(model.predict_proba(X), known.predict_proba(X), atol=1e-3)
+    found = model.predict(X)
+    right = [*(found[:40] == y[:40]), True, found[41] == "up"]
+    assert model.score(X, y) == pytest.approx(np.mean(right))
+    weights = np.arange(43.0)
+    assert model.score(X, y, sample_weight=weights) == pytest.approx(np.average(right, weights=weights[:42]))
+
+
+def test_scores_take_lengths_and_weights_in_one_order(matrices, position_labels):
+    for model, y in ((HiddenChainCRF(2), LABELS), (LatentDynamicCRF(2), position_labels)):
+        model.set_params(random_state=0).fit(matrices, y)
+        only = [1.0, 0.0, 2.0, 0.0, 0.0, 0.0]
+        assert model.score(np.vstack(matrices), y, LENGTHS) == model.score(matrices, y)
+        score = model.score(np.vstack(matrices), y, LENGTHS, only)
+        assert score == model.score(matrices, y, sample_weight=only)
+        assert score == model.score([matrices[i] for i in (0, 2, 2)], [y[i] for i in (0, 2, 2)])
+
+
+def test_empty_sequences_without_weight_do_not_count(matrices):
+    model = HiddenChainCRF(2, random_state=0).fit(
+        [*matrices, np.zeros((0, 2))], [*LABELS, "a"], sample_weight=[1.0] * 6 + [0.0]
+    )
+    assert np.array_equal(model.parameters_, HiddenChainCRF(2, random_state=0).fit(matrices, LABELS).parameters_)
 
 
 def test_shared_attributes_have_equal_weights_for_all_labels(matrices):
@@ -325,8 +365,11 @@ def test_bad_input_is_named_and_changes_nothing(matrices, position_labels):
     model = HiddenChainCRF(2, random_state=0).fit(matrices, LABELS)
     before = model.parameters_.copy()
     for X, y, message in (
-        (matrices, [*LABELS[:-1], None], "that of sequence 5 is None"),
-        (matrices, position_labels, "that of sequence 0 is"),
+        (matrices, None, "one label for each sequence, got NoneType"),
+        (matrices, [None] * 6, "y holds no label at all"),
+        (matrices, [{"a", "b"}] * 6, "y tells nothing: all labels are possible everywhere"),
+        (matrices, [*LABELS[:-1], {"a", 0.5}], "strings or integers.* at sequence 5"),
+        (matrices, position_labels, r"strings or integers.* got \['p', 'q', 'q'\] at sequence 0"),
         (matrices, LABELS[:-1], "as many sequences; got 6 and 5"),
         (matrices, "abcabc", "got str"),
         (matrices, ["a"] * 6, "at least two different labels, got only 'a'"),
@@ -347,6 +390,8 @@ def test_bad_input_is_named_and_changes_nothing(matrices, position_labels):
             clone(model).set_params(**{name: value}).fit(matrices, LABELS)
     with pytest.raises(ValueError, match="n_hidden"):
         LatentDynamicCRF(n_hidden=0).fit(matrices, position_labels)
+    with pytest.raises(ValueError, match="y tells nothing: all labels are possible everywhere"):
+        LatentDynamicCRF().fit(matrices, [[{"p", "q"}] * length for length in LENGTHS])
 
 
 def test_empty_sequences_have_empty_labellings(matrices, position_labels):

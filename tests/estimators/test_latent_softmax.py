@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -274,16 +274,51 @@ def test_sets_of_classes_and_unknown_ones():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([{0, 1}, set(), {1}], "y has an empty set"),
+        ([{0, 1}, set(), {1}], "no label at example 1: a set of labels must not be empty"),
         ([{0}, {0}, None], r"y has one class only, \[0\]"),
-        ([{0}, {"a"}, None], "classes of one kind"),
+        ([{0}, {"a"}, None], "labels of one type; got integers and strings"),
         ([{0}, {1}], "inconsistent numbers of samples"),
-        ([None, None, None], r"y has one class only, \[\]"),
+        ([None, None, None], "y holds no label at all"),
+        ([{0, 1}, {0, 1}, None], "y tells nothing: all labels are possible everywhere"),
+        ([{0}, 1, float("nan")], "labels must be strings or integers.* got nan at example 2"),
+        ([{0.5}, 1, None], r"got frozenset\({0.5}\) at example 0"),
+        ([{0}, 0.5, None], "got 0.5 at example 1"),
+        ([{0}, [0, 1], None], r"got \[0, 1\] at example 1"),
+        ([{0}, (0, 1), None], r"got \(0, 1\) at example 1"),
+        ([{0}, {"a": 1}, None], "at example 1"),
+        (np.array([0, 1, 0.5], dtype=object), "got 0.5 at example 2"),
     ],
 )
 def test_bad_sets(y, message):
     with pytest.raises(ValueError, match=message):
         LatentSoftmax().fit(np.eye(3), y)
+
+
+@pytest.mark.parametrize("labels", [["same", "opposite"], [3, 1], [True, False]])
+def test_cross_validation_of_sets_of_classes(labels):
+    """Some folds have no set at all: arrays of objects are read as such."""
+    X, which = quadrants(120)
+    y = np.array([labels[label == "same"] for label in which], dtype=object)
+    y[:20:2] = None
+    y[1:20:2] = [frozenset(labels)] * 10
+    model = LatentSoftmax(l2=0.1, init="kmeans", random_state=0)
+    search = GridSearchCV(model, {"n_hidden": [1, 2]}, cv=KFold(3), error_score="raise").fit(X, y)
+    assert search.best_params_ == {"n_hidden": 2}
+    assert np.isfinite(cross_val_score(model, X, y, cv=KFold(3), error_score="raise")).all()
+
+
+def test_score_counts_what_is_known():
+    X, y = data("iris")
+    model = LatentSoftmax(n_hidden=1, l2=0.1).fit(X, y)
+    found, weights = model.predict(X), np.random.default_rng(0).random(len(y))
+    assert model.score(X, y.tolist(), weights) == pytest.approx(np.average(found == y, weights=weights))
+    partial = [None, {0, 1}, *y[2:].tolist()]
+    right = np.array([False, found[1] < 2, *(found == y)[2:]])
+    assert model.score(X, partial) == pytest.approx(right[1:].mean())
+    assert model.score(X, partial, weights) == pytest.approx(np.average(right[1:], weights=weights[1:]))
+    assert model.score(X[:2], [{2}, {7, 8}]) == 0.0
+    with pytest.raises(ValueError, match="y holds no label at all"):
+        model.score(X[:2], [None, None])
 
 
 def test_array_start_is_where_the_solver_starts():

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.random import generator
 from ..core.results import FloatArray
-from ..core.validation import check_choice, check_count, check_level
+from ..core.validation import check_choice, check_count, check_level, check_weights
 from ..objectives.chain_information import EXACT, chain_errors
 from ..report import CoefficientTable, CountPrinter
 from ..report.explanation import Explanation, PositionExplanation, Push
@@ -78,19 +78,15 @@ class LabellingMixin(ChainWeightsMixin):
         """Sum of the log-probabilities of the given labellings."""
         return float(self.predict_log_proba(X, y, lengths).sum())
 
-    def score(self: Any, X: Any, y: Any = None, lengths: Any = None) -> float:
+    def score(self: Any, X: Any, y: Any = None, lengths: Any = None, sample_weight: Any = None) -> float:
         """The share of right labels, one of the set where y has a set; positions where y is None do not count.
 
-        For other scores see `partita.metrics`.
+        `sample_weight` is by sequence. For other scores see `partita.metrics`.
         """
         data = read_sequences(X, lengths, self._vectorizer, fit=False)
-        labels = labels_of(data, y)
-        true, found = labels.values().tolist(), itertools.chain.from_iterable(self.predict(data))
-        pairs = [(label, best) for label, best in zip(true, found, strict=True) if label is not None]
-        if not pairs:
-            raise ValueError("y holds no label at all, and a score needs one")
-        right = [best in label if isinstance(label, frozenset) else best == label for label, best in pairs]
-        return float(np.mean(right))
+        labels, weights = labels_of(data, y), check_weights("sample_weight", sample_weight, len(data))
+        found = list(itertools.chain.from_iterable(self.predict(data)))
+        return labels.share_right(found, np.repeat(weights, data.lengths))
 
 
 class ChainPredictionMixin(LabellingMixin):

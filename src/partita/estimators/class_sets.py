@@ -1,4 +1,4 @@
-"""Labels of which only a set is known."""
+"""Labels of which only a set is known, one for each example."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .data import class_codes, training_data
+from .sequences import Labels, encode_flat
+
+
+def encode_examples(y: Any, count: int, what: str, classes: Any = None) -> Labels:
+    """The labels of `count` examples, each a class, a set of classes, or None for any; `what` is the name of an example.
+
+    With `classes`, these are all that there may be.
+    """
+    if isinstance(y, str | bytes | dict | set | frozenset) or not hasattr(y, "__len__"):
+        raise ValueError(f"y must be a list with one label for each {what}, got {type(y).__name__}")
+    if len(y) != count:
+        raise ValueError(f"X and y must have as many {what}s; got {count} and {len(y)}")
+    return encode_flat(list(y), lambda i: f"{what} {i}", classes)
 
 
 def read_class_sets(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_]]:
@@ -16,26 +29,19 @@ def read_class_sets(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, NDArray[n
 
     An entry of y is a class, a set of classes, or None for any.
     """
-    if not _has_sets(y):
+    if not has_sets(y):
         X, y = training_data(estimator, X, y)
         classes, codes = class_codes(y)
         return X, classes, np.eye(len(classes), dtype=bool)[codes]
     X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True)
     check_consistent_length(X, y)
-    entries = [None if item is None else item if isinstance(item, set | frozenset) else {item} for item in y]
-    if any(entry is not None and not entry for entry in entries):
-        raise ValueError("y has an empty set: expected a class, a set of classes, or None where nothing is known")
-    try:
-        found: list[Any] = sorted(set().union(*(entry for entry in entries if entry is not None)))
-    except TypeError as error:
-        raise ValueError(f"y must hold classes of one kind, all numbers or all strings: {error}") from error
-    place = {label: k for k, label in enumerate(found)}
-    allowed = np.zeros((len(entries), len(found)), dtype=bool)
-    for row, entry in zip(allowed, entries, strict=True):
-        row[slice(None) if entry is None else [place[label] for label in entry]] = True
-    return X, np.array(found), allowed
+    labels = encode_examples(y, X.shape[0], "example").compact()
+    return X, labels.classes, labels.allowed()
 
 
-def _has_sets(y: Any) -> bool:
-    objects = isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O"
-    return objects and any(item is None or isinstance(item, set | frozenset) for item in y)
+def has_sets(y: Any) -> bool:
+    """Whether y may hold sets or None: a list that does, or objects other than strings, which scikit-learn refuses."""
+    if isinstance(y, list | tuple):
+        return any(item is None or isinstance(item, set | frozenset) for item in y)
+    objects = getattr(getattr(y, "dtype", None), "kind", "") == "O" and getattr(y, "ndim", 0) == 1
+    return objects and not all(isinstance(item, str) for item in y)

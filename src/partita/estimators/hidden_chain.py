@@ -18,9 +18,10 @@ from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
 from ..structures import Chain
 from .chain_weights import Tagging
+from .class_sets import encode_examples
 from .data import unchanged_on_failure
 from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
-from .sequences import Labels, SequenceData, counting, encode_labels, read_sequences, split
+from .sequences import SequenceData, counting, read_sequences, split
 
 
 class HiddenChainCRF(ClassifierMixin, HiddenStates):
@@ -62,7 +63,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     Notes
     -----
     X is as in `ChainCRF`: a list of sequences of tokens or of matrices with a row per position, one stacked matrix with
-    ``lengths=``, or `SequenceData`. y has one label, a string or an integer, for each sequence.
+    ``lengths=``, or `SequenceData`. y has one label, a string or an integer, for each sequence; None stands for an unknown
+    one, and a set of labels for one of these.
 
     Examples
     --------
@@ -116,7 +118,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         X, lengths
             As in `ChainCRF`.
         y : list of labels
-            One for each sequence: strings or integers.
+            One for each sequence: a string or an integer, a set of these (one is right), or None (unknown).
         sample_weight : array of shape (n_sequences,), optional
         """
         with unchanged_on_failure(self):
@@ -126,9 +128,9 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         self._check_parameters()
         check_flag("shared", self.shared)
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
-        _check_not_empty(data)
-        labels = _sequence_labels(y, len(data))
+        labels = encode_examples(y, len(data), "sequence")
         weights = check_weights("sample_weight", sample_weight, len(data))
+        _check_not_empty(data, weights > 0.0)
         data, weights, _ = counting(data, labels.take(np.repeat(np.arange(len(data)), data.lengths)), weights)
         labels = data.labels.compact()  # type: ignore[union-attr]
         n, H = len(labels.classes), self.n_hidden
@@ -145,7 +147,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
                 h = clusters(data.X, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
             else:
                 h = parts(data.offsets[:-1], len(labels.codes), H)
-            return ChainLikelihood(tied, labels.codes * H + h, **options)
+            return ChainLikelihood(tied, np.where(labels.codes >= 0, labels.codes * H + h, states.codes), **options)
 
         # The label of a sequence never changes within it, and any hidden state goes with it.
         values = self._best(ChainLikelihood(tied, states.codes, **options), guessed).parameters[group]
@@ -164,7 +166,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
 
     def _tagging(self, X: Any, lengths: Any) -> Tagging:
         tagging = Tagging(self, X, lengths)
-        _check_not_empty(tagging.data)
+        _check_not_empty(tagging.data, True)
         return tagging
 
     def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
@@ -182,6 +184,10 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         """Probability of every label for every sequence, shape (n_sequences, n_classes)."""
         return np.asarray(np.exp(self.predict_log_proba(X, lengths)))
 
+    def predict_marginals(self, X: Any, lengths: Any = None) -> FloatArray:
+        """The same as `predict_proba`: the name that all Partita estimators share."""
+        return self.predict_proba(X, lengths)
+
     def predict(self, X: Any, lengths: Any = None) -> Any:
         """The most probable label of every sequence."""
         return self.classes_[self.predict_log_proba(X, lengths).argmax(axis=1)]
@@ -195,31 +201,22 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         return split(self._hidden(tagging), tagging.data.offsets)
 
     def log_likelihood(self, X: Any, y: Any, lengths: Any = None) -> float:
-        """Sum of the log-probabilities of the labels y."""
+        """Sum of the log-probabilities of the labels y, or of what is known of them."""
         log_p = self.predict_log_proba(X, lengths)
-        labels = _sequence_labels(y, len(log_p), self.classes_)
-        return float(log_p[np.arange(len(log_p)), labels.codes].sum())
+        allowed = encode_examples(y, len(log_p), "sequence", self.classes_).allowed()
+        return float(logsumexp(np.where(allowed, log_p, -np.inf), axis=1).sum())
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, lengths: Any = None) -> float:
-        """The share of sequences whose label is predicted right, weighted."""
+    def score(self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None) -> float:
+        """The share of right labels, one of the set where y has a set; sequences where y is None do not count."""
         found = self.predict(X, lengths)
         weights = check_weights("sample_weight", sample_weight, len(found))
-        return float(np.average(_sequence_labels(y, len(found)).values() == found, weights=weights))
+        return encode_examples(y, len(found), "sequence").share_right(found.tolist(), weights)
 
 
-def _check_not_empty(data: SequenceData) -> None:
-    if not (data.lengths > 0).all():
-        raise ValueError(
-            f"sequence {int(data.lengths.argmin())} of X is empty: it has no position that could tell its label"
-        )
-
-
-def _sequence_labels(y: Any, n_sequences: int, classes: Any = None) -> Labels:
-    """The labels of sequences, all known."""
-    for i, label in enumerate(y if hasattr(y, "__len__") and not isinstance(y, str | bytes | dict) else []):
-        if label is None or isinstance(label, set | frozenset | list | tuple | np.ndarray | dict):
-            raise ValueError(f"y must hold one known label for each sequence; that of sequence {i} is {label!r}")
-    return encode_labels(y, np.arange(n_sequences + 1), classes)
+def _check_not_empty(data: SequenceData, used: Any) -> None:
+    empty = (data.lengths == 0) & used
+    if empty.any():
+        raise ValueError(f"sequence {int(empty.argmax())} of X is empty: it has no position that could tell its label")
 
 
 def _same_over_labels(features: ChainFeatures, n_hidden: int) -> IntArray:

@@ -17,7 +17,7 @@ from ..features import linear_map
 from ..objectives import LatentLikelihood
 from ..solvers import LBFGS, make_solver
 from ..structures import Categorical
-from .class_sets import read_class_sets
+from .class_sets import encode_examples, has_sets, read_class_sets
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .latent_starts import Starts, given_start
@@ -66,8 +66,9 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"newton"``, ``"majorize"`` (monotone, without line search), ``"em"`` (conditional EM),
         ``"cg"``, ``"steepest"``, or an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is
-        L-BFGS, about as fast as Newton in our races; which of them ends lower depends on data and start. All see columns
-        in standard units.
+        L-BFGS, about as fast as Newton in our races; which of them ends lower depends on data and start. All see
+        dense columns in standard units; those of sparse data, and of data with many more columns than rows, have one
+        common factor.
     n_init : int, default 1
         Number of starts; the fit with the lowest objective is kept. They run in parallel.
     init : {"random", "kmeans"} or array, default "random"
@@ -99,7 +100,8 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     Notes
     -----
     Labels may be known in part: an entry of y is a class, a set of classes (``{"a", "b"}``: one of these), or None (any).
-    Such a y is a list or an array of objects.
+    Such a y is a list or an array of objects, of strings or integers. Cross-validation of it needs splits that do not look
+    at classes, such as ``cv=KFold(5)``.
 
     Examples
     --------
@@ -253,3 +255,11 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         """The most probable class."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of right classes, one of the set where y has a set; examples where y is None do not count."""
+        if not has_sets(y):
+            return float(super().score(X, y, sample_weight))
+        found = self.predict(X)
+        weights = check_weights("sample_weight", sample_weight, len(found))
+        return encode_examples(y, len(found), "example").share_right(found.tolist(), weights)

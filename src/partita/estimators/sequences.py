@@ -25,6 +25,8 @@ from ..io import read_model, write_model
 #: The code of a position about which nothing is known. Lower codes are sets of labels.
 UNKNOWN = -1
 
+NOTHING = "y holds no label at all; at least one must be known"
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -58,7 +60,13 @@ class Labels:
         if sets is not None and (hidden < UNKNOWN).any():
             seen |= sets[np.unique(-1 - hidden[hidden < UNKNOWN])].any(axis=0)
         if not seen.any():
-            raise ValueError("y holds no label at all; at least one position must have one")
+            raise ValueError(NOTHING)
+        if (
+            len(hidden) == len(self.codes)
+            and np.count_nonzero(seen) > 1
+            and self.sets[np.unique(-1 - hidden)][:, seen].all()
+        ):
+            raise ValueError("y tells nothing: all labels are possible everywhere; at least one must be known better")
         if seen.all():
             return replace(self, sets=sets)
         codes = np.where(self.codes >= 0, (np.cumsum(seen) - 1)[self.codes], self.codes)
@@ -78,6 +86,25 @@ class Labels:
             lookup[len(labels) :] = table[::-1]  # codes below zero count from the end
         return lookup[self.codes]
 
+    def allowed(self) -> Any:
+        """An array of bool of shape (positions, n_labels): the labels that each position may have."""
+        table = np.eye(len(self.classes), dtype=bool)
+        if self.sets is not None:
+            table = np.vstack([table, self.sets[::-1]])  # codes below zero count from the end
+        return table[self.codes]
+
+    def share_right(self, found: Sequence[Any], weights: FloatArray) -> float:
+        """The weighted share of the labels `found` that agree with these: equal, or in the set; None does not count."""
+        true = self.values().tolist()
+        known = np.array([label is not None for label in true], dtype=bool) & (weights > 0.0)
+        if not known.any():
+            raise ValueError("y holds no label at all, and a score needs one")
+        right = [
+            best in label if isinstance(label, frozenset) else best == label
+            for label, best in zip(itertools.compress(true, known), itertools.compress(found, known), strict=True)
+        ]
+        return float(np.average(right, weights=weights[known]))
+
 
 def encode_labels(y: Any, offsets: IntArray, classes: Any = None, more: bool = False) -> Labels:
     """Labels as codes.
@@ -93,7 +120,11 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None, more: bool = F
     more : bool
         Whether there may be others besides the `classes`; they are added.
     """
-    flat = _flat_labels(y, offsets)
+    return encode_flat(_flat_labels(y, offsets), lambda t: position_of(t, offsets), classes, more)
+
+
+def encode_flat(flat: list[Any], where: Callable[[int], str], classes: Any = None, more: bool = False) -> Labels:
+    """As `encode_labels`, of one list; `where` tells the place of an entry, for messages."""
     try:
         distinct = set(flat)
     except TypeError:
@@ -101,7 +132,7 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None, more: bool = F
         try:
             distinct = set(flat)
         except TypeError:
-            raise _label_error(flat, offsets, lambda value: isinstance(value, list | dict | np.ndarray)) from None
+            raise _label_error(flat, where, _unhashable) from None
     sets = [value for value in distinct if isinstance(value, frozenset)]
     single = {value for value in distinct if value is not None and not isinstance(value, frozenset)}
     labels = single.union(*sets)
@@ -110,25 +141,23 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None, more: bool = F
     kinds = {_kind(value) for value in known}
     if None in kinds:
         bad = {value for value in labels if _kind(value) is None}
-        raise _label_error(flat, offsets, lambda value: value in bad or (isinstance(value, frozenset) and value & bad))
+        raise _label_error(flat, where, lambda value: value in bad or (isinstance(value, frozenset) and value & bad))
     if len(kinds) > 1:
         raise ValueError(f"y must hold labels of one type; got {' and '.join(sorted(map(str, kinds)))}")
     if frozenset() in distinct:
-        where = position_of(flat.index(frozenset()), offsets)
-        raise ValueError(f"y allows no label at {where}: a set of labels must not be empty (None stands for any)")
+        place = where(flat.index(frozenset()))
+        raise ValueError(f"y allows no label at {place}: a set of labels must not be empty (None stands for any)")
     sets.sort(key=sorted)
     if classes is None or more:
         if not known:
-            raise ValueError("y holds no label at all; at least one position must have one")
+            raise ValueError(NOTHING)
         classes = np.array(sorted(known))
     codes: dict[Any, int] = {label: code for code, label in enumerate(classes.tolist())}
     unknown = labels - codes.keys()
     if unknown:
         wrong = min(unknown)
         at = next(t for t, v in enumerate(flat) if v == wrong or (isinstance(v, frozenset) and wrong in v))
-        raise ValueError(
-            f"y holds {wrong!r} at {position_of(at, offsets)}, which is not among the classes {classes.tolist()}"
-        )
+        raise ValueError(f"y holds {wrong!r} at {where(at)}, which is not among the classes {classes.tolist()}")
     table = None
     if sets or None in distinct:
         table = np.ones((1 + len(sets), len(classes)), bool)
@@ -193,11 +222,18 @@ def places(name: str, offsets: IntArray, numbers: Any = None) -> Callable[[int],
     return lambda t: f"{position_of(t, offsets, numbers)} of {name}"
 
 
-def _label_error(flat: list[Any], offsets: IntArray, bad: Any) -> ValueError:
+def _unhashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return True
+    return False
+
+
+def _label_error(flat: list[Any], where: Callable[[int], str], bad: Any) -> ValueError:
     t = next(t for t, value in enumerate(flat) if bad(value))
-    where = position_of(t, offsets)
     return ValueError(
-        f"labels must be strings or integers, None for unknown, or a set of labels; got {flat[t]!r} at {where}"
+        f"labels must be strings or integers, None for unknown, or a set of labels; got {flat[t]!r} at {where(t)}"
     )
 
 

@@ -86,4 +86,4 @@ def _largest(X: Any) -> FloatArray:
 
 def _root_mean_square(X: Any, weights: FloatArray) -> FloatArray:
     square = X.multiply(X).T @ weights / weights.sum() if sp.issparse(X) else np.average(X * X, axis=0, weights=weights)
-    return np.sqrt(np.asarray(square))
+    return np.asarray(np.sqrt(square))
