@@ -40,8 +40,9 @@ class ChainLikelihood(ByProducts):
     """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains.
 
     ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
-    is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables; its curvature here
-    is that of ``log Z_i`` alone, which majorizes the whole (Jensen), so that steps by it descend.
+    is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables: Hessian products
+    are those of F, which may be indefinite, while models and bounds have the curvature of ``log Z_i`` alone, which is no less
+    (Jensen).
 
     Parameters
     ----------
@@ -308,6 +309,16 @@ class ChainPoint:
         P[self.objective.partial.rows] -= self.known.P
         return P, C - self.known.C
 
+    def residual_change(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> Scores:
+        """The derivative of the residual along scores (dU, dA), the first part in `out` if given."""
+        R, C = self.sums.product(dU, dA, out)
+        if self.known is None or self.objective.partial is None:
+            return R, C
+        rows = self.objective.partial.rows
+        dP, dC = self.known.product(dU[rows], dA)
+        R[rows] -= dP
+        return R, C - dC
+
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
@@ -334,30 +345,38 @@ class ChainPoint:
         return ChainRay(self, direction)
 
     def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
-        """v -> H v, where H is the curvature of log Z and the penalty."""
+        """v -> H v, with the Hessian of F itself."""
+        return self._product(self.residual_change)
+
+    def _product(self, change: Callable[..., Scores]) -> Callable[[FloatArray], FloatArray]:
+        """Products with the curvature by which marginals `change` with scores, and the penalty."""
         features, penalty, buffers = self.objective.features, self.objective.penalty, self.objective.buffers
 
         def product(v: FloatArray) -> FloatArray:
             owner = Owner()
             image = features.forward(v, buffers.lend(owner))
-            return features.adjoint(*self.sums.product(*image, buffers.lend(owner))) + penalty * v
+            return features.adjoint(*change(*image, buffers.lend(owner))) + penalty * v
 
         return product
 
     def model(self, kind: str) -> QuadraticModel:
-        """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `partita.bounds.chain`)."""
+        """A convex quadratic that is known by its products, or one above F (see `partita.bounds.chain`).
+
+        The first has the Hessian of F if that is convex, else that of log Z.
+        """
         if kind != "hessian":
             return quadratic_bound(self, kind)
-        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+        product = self.hessian_product() if self.objective.convex else self._product(self.sums.product)
+        return ProductModel(self.parameters, self.value, self.gradient, product, self.preconditioner())
 
     def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
-        """v -> v over a power of the diagonal of the Hessian."""
+        """v -> v over a power of the diagonal of the Hessian of log Z and the penalty, which is positive."""
         scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
         return lambda v: scaling * v
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        """The diagonal of the Hessian, as if the labels of a chain were independent."""
+        """The diagonal of the Hessian of log Z and the penalty, as if the labels of a chain were independent."""
         o = self.objective
         found = o.one_pass(self.parameters, variance=True) if o.in_one_pass else None
         if found is None:

@@ -81,7 +81,7 @@ class ChainSubspace:
         """Value, gradient and Hessian in the coordinates."""
         o, point = self.origin.objective, self.at(coordinates)
         gradient = self._inner(*point.residual()) + self.basis @ (o.penalty * point.parameters - o.observed)
-        hessian = np.array([self._inner(*point.sums.product(*image)) for image in self.images])
+        hessian = np.array([self._inner(*point.residual_change(*image)) for image in self.images])
         return point.value, gradient, hessian + (self.basis * o.penalty) @ self.basis.T
 
     def _inner(self, R: FloatArray, C: FloatArray) -> FloatArray:
