@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.cluster import kmeans_plusplus
 
 from ..core.parallel import Workers
 from ..core.random import generator
@@ -19,6 +17,7 @@ from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..solvers import make_solver
 from .chain_weights import ChainWeightsMixin, Tagging
 from .convergence import warn_if_short
+from .nearest_means import nearest_means
 from .persistence import SavedModel
 from .restarts import end_values, rough_fit, run_starts
 from .sequences import Labels
@@ -26,8 +25,6 @@ from .sequences import Labels
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.
 GUESS_ITER = 10
-#: Most iterations of k-means.
-MEANS_ITER = 50
 
 
 def hidden_labels(labels: Labels, n_hidden: int) -> Labels:
@@ -61,22 +58,8 @@ def clusters(X: Any, groups: IntArray, n_hidden: int, random: np.random.Generato
     out = np.zeros(len(groups), np.int64)
     for group in np.unique(groups[groups >= 0]):
         rows = np.flatnonzero(groups == group)
-        out[rows] = _nearest_means(X[rows], min(n_hidden, len(rows)), random)
+        out[rows] = nearest_means(X[rows], n_hidden, random)
     return out
-
-
-def _nearest_means(X: Any, count: int, random: np.random.Generator) -> IntArray:
-    """Which mean each row of a CSR matrix is nearest to. Scikit-learn's k-means adds up in an order that threads decide."""
-    means = kmeans_plusplus(X, count, random_state=int(random.integers(2**31)))[0]
-    nearest = np.full(X.shape[0], -1)
-    for _ in range(MEANS_ITER):
-        before, nearest = nearest, (0.5 * (means**2).sum(1) - X @ means.T).argmin(1)
-        if np.array_equal(before, nearest):
-            break
-        sizes = np.bincount(nearest, minlength=count)[:, None]
-        members = sp.csr_matrix((np.ones(len(nearest)), (nearest, np.arange(len(nearest)))), shape=(count, len(nearest)))
-        means = np.where(sizes > 0, (members @ X).toarray() / np.maximum(sizes, 1), means)
-    return nearest
 
 
 def parts(starts: IntArray, n_positions: int, n_hidden: int) -> IntArray:

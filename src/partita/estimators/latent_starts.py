@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from ..core.results import FloatArray, IntArray
+from ..core.results import FloatArray
 from ..features import LinearMap
 from ..objectives import LatentLikelihood, Likelihood
+from .nearest_means import nearest_means
 from .restarts import rough_fit
 from .standard_columns import StandardColumns
 
@@ -61,19 +59,14 @@ class Starts:
         for c in range(classes.shape[1]):
             rows = np.flatnonzero(clear & classes[:, c])
             if len(rows):
-                states[rows] = c * self.n_hidden + self._clusters(self.columns.rows[rows], o.weights[rows], rng)
+                states[rows] = c * self.n_hidden + nearest_means(
+                    self.columns.rows[rows], self.n_hidden, rng, o.weights[rows]
+                )
         weights = o.weights * clear
         penalty = o.penalty.copy()
         penalty[: self.features.n_coefficients] += PENALTY * weights.sum()
         known: Any = Likelihood(self.features, o.structure, states, weights=weights, penalty=penalty)
         return rough_fit(known, None, "auto", STEPS, 0.0) + jitter
-
-    def _clusters(self, X: Any, weights: FloatArray, rng: np.random.Generator) -> IntArray:
-        seed = int(rng.integers(2**31 - 1))
-        means = KMeans(min(self.n_hidden, X.shape[0]), n_init=1, random_state=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-            return np.asarray(means.fit_predict(X, sample_weight=weights), dtype=np.int64)
 
 
 def given_start(init: Any, classes: Any, n_hidden: int, n_columns: int, intercept: bool) -> tuple[FloatArray, FloatArray]:
