@@ -7,13 +7,14 @@ from .dense import GaugeFactor, Quadratic
 from .junction_tree import graph_bound
 from .low_rank import LowRank, StreamingLowRank, low_rank_model
 from .partition import PartitionBound, partition_bound
-from .potential import KINDS, PotentialCurvature, potential_curvature
+from .potential import KINDS, DifferenceCurvature, PotentialCurvature, potential_curvature
 
 __all__ = [
     "BOUNDS",
     "KINDS",
     "LOW_RANK",
     "DenseChains",
+    "DifferenceCurvature",
     "GaugeFactor",
     "LineBound",
     "LowRank",

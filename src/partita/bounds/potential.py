@@ -201,6 +201,20 @@ class SequentialCurvature(PotentialCurvature):
         return out
 
 
+class DifferenceCurvature(PotentialCurvature):
+    """The curvature of one log-sum-exp less that of another over the same states."""
+
+    def __init__(self, first: PotentialCurvature, second: PotentialCurvature) -> None:
+        super().__init__(first.offsets, first.workers)
+        self.first, self.second = first, second
+
+    def product(self, v: FloatArray) -> FloatArray:
+        return self.first.product(v) - self.second.product(v)
+
+    def pairs(self) -> FloatArray:
+        return self.first.pairs() - self.second.pairs()
+
+
 def potential_curvature(
     structure: Categorical, u: FloatArray, weights: FloatArray, kind: str, workers: Workers | None = None
 ) -> PotentialCurvature:

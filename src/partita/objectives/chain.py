@@ -41,8 +41,8 @@ class ChainLikelihood(ByProducts):
 
     ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
     is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables: Hessian products
-    are those of F, which may be indefinite, while models and bounds have the curvature of ``log Z_i`` alone, which is no less
-    (Jensen).
+    are those of F, which may be indefinite, while models and bounds have the curvature of ``log Z_i`` alone, which is at
+    least that (Jensen).
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize as scipy_minimize
 
-from ..bounds import PotentialCurvature, Quadratic, potential_curvature
+from ..bounds import DifferenceCurvature, Quadratic, potential_curvature
 from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray
@@ -26,8 +26,9 @@ CAPABILITIES = frozenset(
         *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND, Capability.EM_STEP),
     }
 )
-#: Most evaluations of one step of EM.
-INNER = 30
+#: Most evaluations of one step of EM, and the gradient for each example at which it ends: below any tolerance of the whole,
+#: which would otherwise be out of reach.
+INNER, INNER_TOL = 30, 1e-9
 
 
 class LatentLikelihood(Likelihood):
@@ -134,7 +135,8 @@ class LatentPoint(LikelihoodPoint):
             point = known.at(theta)
             return point.value, point.gradient
 
-        found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options={"maxfun": INNER})
+        limits = {"maxfun": INNER, "ftol": 0.0, "gtol": INNER_TOL * o.scale}
+        found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options=limits)
         return np.asarray(found.x)
 
     @cached_property
@@ -153,17 +155,3 @@ class LatentPoint(LikelihoodPoint):
     def hessian_matrix(self) -> FloatArray:
         """The Hessian of F itself."""
         return self._whole.matrix()
-
-
-class DifferenceCurvature(PotentialCurvature):
-    """The curvature of one log-sum-exp less that of another over the same states."""
-
-    def __init__(self, first: PotentialCurvature, second: PotentialCurvature) -> None:
-        super().__init__(first.offsets, first.workers)
-        self.first, self.second = first, second
-
-    def product(self, v: FloatArray) -> FloatArray:
-        return self.first.product(v) - self.second.product(v)
-
-    def pairs(self) -> FloatArray:
-        return self.first.pairs() - self.second.pairs()
