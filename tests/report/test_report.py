@@ -76,6 +76,14 @@ def test_boundary_plot_is_a_picture_of_regions_and_data(tmp_path):
     assert imread(tmp_path / "two.png").shape[1] > 1.5 * columns
     with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 2\)"):
         plot_boundary(model, np.zeros((5, 3)), np.zeros(5), tmp_path / "none.png")
+    for models, y, options, message in (
+        ({}, [0, 1], {}, "model is an empty mapping"),
+        (model, [0, None], {}, "y must hold a known class for each sample"),
+        (model, [0, {0, 1}], {}, "y must hold a known class for each sample"),
+        (model, [0, 1], {"resolution": 1}, "resolution must be an integer >= 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plot_boundary(models, np.eye(2), y, tmp_path / "none.png", **options)
 
 
 def test_restart_plot_shows_every_start_and_the_bound(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.results import Trace
+from ..core.validation import check_count
 from .labels import Confusion, ratio
 
 
@@ -114,11 +115,17 @@ def plot_boundary(
         One panel for each.
     X : array of shape (n_samples, 2)
     y : array of shape (n_samples,)
+        One known class for each.
     path : str or path
     resolution : int
         Points of the grid along each side.
     """
     models = dict(model) if isinstance(model, Mapping) else {"": model}
+    if not models:
+        raise ValueError("model is an empty mapping: expected at least one classifier")
+    check_count("resolution", resolution, minimum=2)
+    if any(label is None or isinstance(label, set | frozenset) for label in y):
+        raise ValueError("y must hold a known class for each sample: leave out those where it has None or a set")
     points, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     if points.ndim != 2 or points.shape[1] != 2 or len(points) != len(y) or not len(y):
         raise ValueError(f"X must have shape (n_samples, 2) and y as many labels; got {points.shape} and {y.shape}")
