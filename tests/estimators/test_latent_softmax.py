@@ -307,6 +307,16 @@ def test_cross_validation_of_sets_of_classes(labels):
     assert np.isfinite(cross_val_score(model, X, y, cv=KFold(3), error_score="raise")).all()
 
 
+def test_columns_of_pandas_are_classes():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    plain = LatentSoftmax(n_hidden=1, l2=0.1, random_state=0).fit(X, y)
+    for column in (pandas.Series(y.astype(float)).astype("category"), pandas.Series(y, dtype=object)):
+        model = LatentSoftmax(n_hidden=1, l2=0.1, random_state=0).fit(X, column)
+        assert np.array_equal(model.coef_, plain.coef_)
+        assert model.score(X, column) == plain.score(X, y)
+
+
 def test_score_counts_what_is_known():
     X, y = data("iris")
     model = LatentSoftmax(n_hidden=1, l2=0.1).fit(X, y)

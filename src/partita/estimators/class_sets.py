@@ -43,5 +43,6 @@ def has_sets(y: Any) -> bool:
     """Whether y may hold sets or None: a list that does, or objects other than strings, which scikit-learn refuses."""
     if isinstance(y, list | tuple):
         return any(item is None or isinstance(item, set | frozenset) for item in y)
-    objects = getattr(getattr(y, "dtype", None), "kind", "") == "O" and getattr(y, "ndim", 0) == 1
+    dtype = getattr(y, "dtype", None)
+    objects = isinstance(dtype, np.dtype) and dtype.kind == "O" and y.ndim == 1  # other kinds of dtype are pandas' own
     return objects and not all(isinstance(item, str) for item in y)

@@ -70,7 +70,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
     start_features_, end_features_ : dict
         ``{(label, h): weight}``, empty without `start_end`.
     objectives_ : array
-        The objective that each start led to.
+        The objective that each start led to; NaN where an interrupt came first.
     n_hidden_, n_features_in_, n_iter_ : int
     trace_ : Trace
     status_ : Status
