@@ -25,7 +25,7 @@ from .data import unchanged_on_failure
 from .network_data import NetworkLayout, describe
 from .network_starts import fresh_states, given_start, random_starts
 from .persistence import SavedModel
-from .restarts import run_starts
+from .restarts import end_values, run_starts
 
 #: What is maximised by each method that iterates, and how.
 ITERATIVE: dict[str, tuple[str, str | None]] = {
@@ -183,7 +183,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             self.feature_names_in_ = np.array(list(X.columns), dtype=object)
         self.n_features_in_ = len(layout.nodes) - len(layout.hidden)
         self.objective_ = best.value
-        self.objectives_ = np.array([np.nan if s is None else s.value for s in solutions])
+        self.objectives_ = end_values(solutions)
         self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         warn_if_short(self, best)
