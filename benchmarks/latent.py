@@ -175,6 +175,7 @@ def tables(l2: float, splits: int, starts: int, limit: float, sets: list[str]) -
                     cell[key]["test"].append([test_likelihood(objective, theta, X_test, y_test, m) for _, _, theta in ends])
                     cell[key]["cut"] += sum(int(seconds[-1] >= limit) for _, seconds, _ in ends)
             results[f"{name} m={m}"] = cell
+            print(f"{name} m={m}", end=" ", flush=True)
     return results
 
 

@@ -467,6 +467,7 @@ def test_scores_of_weighted_rows():
     assert model.feature_names_in_.tolist() == ["x0", "x1", "x2", "x3"]
     logs, weights = model.log_likelihood(frame(X)), 1.0 + np.arange(200) % 3
     assert model.score(frame(X), sample_weight=weights) == pytest.approx(weights @ logs / weights.sum())
+    assert not hasattr(model.fit(X), "feature_names_in_")
 
 
 def test_missing_values_of_pandas_in_an_array_of_objects():

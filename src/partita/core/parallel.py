@@ -96,6 +96,8 @@ class Workers:
         A keyboard interrupt is raised when all threads have ended. If `interrupted` is given, it is called instead, and
         should make them end soon: calls that came to their end are kept, the results of others are None.
         """
+        if interrupted is None and (self.threads == 1 or len(tasks) == 1):
+            return [function(*task) for task in tasks]
         share = max(1, min(self.threads, len(tasks)))
         results: list[Any] = [None] * len(tasks)
 

@@ -179,6 +179,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         self.hidden_, self.variance_ = layout.hidden, self.variance
         self.parameters_, self.location_, self.scale_ = best.parameters, location, scale
         self.table_ = _kind(X)
+        self.__dict__.pop("feature_names_in_", None)
         if self.table_ == "frame" and all(isinstance(name, str) for name in X.columns):
             self.feature_names_in_ = np.array(list(X.columns), dtype=object)
         self.n_features_in_ = len(layout.nodes) - len(layout.hidden)
