@@ -2,7 +2,7 @@
 
 `tables`: mixtures of m = 1..4 hidden states per class, without a penalty and with one, by every method of the paper on the
 same objective: the log-likelihood of the test part, and the training objective, which says who finds better optima. Random
-90/10 splits, columns scaled by their training part, ten starts near 0 in each (`--limit 5 --splits 3` takes about an hour).
+90/10 splits, columns scaled by their training part, ten starts near 0 in each (`--limit 1 --splits 3` takes half an hour).
 A fit ends when the objective changes by less than 1e-6 (the paper's rule), or at a limit of seconds, which the plain bound
 often meets. `race`: seconds to a common objective against L-BFGS from the same starts; each pair is timed to the worse of
 the two objectives at which they end. `figure`: eight Gaussians, two per class modelled.
