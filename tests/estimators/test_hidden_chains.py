@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 import partita
 from partita import ChainCRF, HiddenChainCRF, LatentDynamicCRF, Majorize, SequenceData, SoftmaxRegression
 from partita.estimators.hidden_states import clusters, hidden_labels, parts
-from partita.estimators.sequences import encode_labels
+from partita.estimators.labels import encode_labels
 from partita.features.chain import ChainFeatures
 from partita.features.tied import TiedFeatures
 from partita.objectives.chain import ChainLikelihood

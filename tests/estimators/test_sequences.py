@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 
 import partita
 from partita import ChainCRF, ModelFileError, SequenceData
-from partita.estimators.sequences import encode_labels
+from partita.estimators.labels import encode_labels
 from partita.features.templates import Templates
 from partita.io import read_columns
 

@@ -24,8 +24,8 @@ from ..structures import Chain
 from .composite_fit import fit_weights
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
+from .labels import Labels, encode_labels, split
 from .persistence import SavedModel
-from .sequences import Labels, encode_labels, split
 
 
 class BoltzmannChain(SavedModel, BaseEstimator):

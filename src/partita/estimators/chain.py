@@ -34,8 +34,9 @@ from .chain_weights import align_columns, packed, potentials, vectorizer_of
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
+from .labels import Labels
 from .persistence import SavedModel
-from .sequences import Labels, SequenceData, check_weighted, counting, labels_of, places, read_sequences, weighted_pairs
+from .sequences import SequenceData, check_weighted, counting, labels_of, places, read_sequences, weighted_pairs
 from .softmax import FAR, FAR_STALLED
 from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups

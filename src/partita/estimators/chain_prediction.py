@@ -17,7 +17,8 @@ from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
 from .chain_weights import ChainWeightsMixin, Tagging
 from .forbidden import mask_scores
-from .sequences import Labels, labels_of, read_sequences, split
+from .labels import Labels, split
+from .sequences import labels_of, read_sequences
 
 
 def log_probabilities(chain: Chain, scores: tuple[FloatArray, FloatArray], labels: Labels) -> FloatArray:

@@ -12,7 +12,8 @@ from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from .data import unchanged_on_failure
 from .forbidden import check_possible, forbidden_tables
-from .sequences import UNKNOWN, SequenceData, check_label_text, counting, labels_of, places, read_sequences
+from .labels import UNKNOWN, check_label_text
+from .sequences import SequenceData, counting, labels_of, places, read_sequences
 from .weight_constraints import check_weight_constraints
 
 

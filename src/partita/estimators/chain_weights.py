@@ -16,7 +16,8 @@ from ..features.chain_layout import ChainLayout
 from ..features.state_weights import StateWeights
 from ..structures import Chain
 from .forbidden import forbid
-from .sequences import SequenceData, read_sequences, split
+from .labels import split
+from .sequences import SequenceData, read_sequences
 
 
 def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .data import class_codes, training_data
-from .sequences import Labels, encode_flat
+from .labels import Labels, encode_flat
 
 
 def encode_examples(y: Any, count: int, what: str, classes: Any = None) -> Labels:

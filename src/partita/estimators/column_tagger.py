@@ -16,8 +16,9 @@ from ..features.attributes import AttributeIndex
 from ..features.templates import Field, Template, Templates
 from .chain import ChainCRF
 from .forbidden import check_possible, forbidden_tables
+from .labels import column_labels
 from .persistence import SavedModel
-from .sequences import SequenceData, column_labels
+from .sequences import SequenceData
 
 
 def join_columns(tables: Sequence[Columns]) -> Columns:

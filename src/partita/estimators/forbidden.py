@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.results import IntArray
 from ..structures import Chain
-from .sequences import Labels
+from .labels import Labels
 
 #: Prefixes that continue a chunk, that leave it open, for each scheme by name.
 RULES = {"iob2": ({"I"}, set()), "iobes": ({"I", "E"}, {"B", "I"})}

@@ -21,7 +21,8 @@ from .chain_weights import Tagging
 from .class_sets import encode_examples
 from .data import unchanged_on_failure
 from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
-from .sequences import SequenceData, counting, read_sequences, split
+from .labels import split
+from .sequences import SequenceData, counting, read_sequences
 
 
 class HiddenChainCRF(ClassifierMixin, HiddenStates):

@@ -17,10 +17,10 @@ from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..solvers import make_solver
 from .chain_weights import ChainWeightsMixin, Tagging
 from .convergence import warn_if_short
+from .labels import Labels
 from .nearest_means import nearest_means
 from .persistence import SavedModel
 from .restarts import end_values, rough_fit, run_starts
-from .sequences import Labels
 
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.

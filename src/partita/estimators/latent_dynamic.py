@@ -18,7 +18,8 @@ from .chain_prediction import LabellingMixin
 from .chain_weights import Tagging
 from .data import unchanged_on_failure
 from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
-from .sequences import Labels, SequenceData, check_weighted, counting, labels_of, read_sequences, split, weighted_pairs
+from .labels import Labels, split
+from .sequences import SequenceData, check_weighted, counting, labels_of, read_sequences, weighted_pairs
 
 
 class LatentDynamicCRF(LabellingMixin, HiddenStates):
