@@ -254,4 +254,8 @@ def test_em_fits_soft_targets_and_never_rises(problem, rng):
     values = minimize(objective, point.parameters, EM(None), max_iter=20, tol=0.0).trace.objective
     assert (np.diff(values) <= 1e-12).all()
     assert values[1] == objective.at(following).value
+    step = point
+    for _ in range(20):  # the solver would not take a step that rises
+        before, step = step, objective.at(step.em_step())
+        assert step.value <= before.value + 1e-12 * abs(before.value)
     assert minimize(objective, point.parameters, EM(), max_iter=2000, tol=1e-7).status is Status.CONVERGED

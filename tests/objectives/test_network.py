@@ -123,6 +123,20 @@ def test_em_never_rises(kind, alpha, acceleration, seed):
     assert (np.diff(found.trace.objective) <= 0.0).all()
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_of_em_never_rise_by_themselves(kind, alpha):
+    """The solver would not take a step that rises."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        o = objective(rng, kind, alpha=alpha)
+        point = o.at(rng.standard_normal(o.size))
+        for _ in range(30):
+            following = o.at(point.em_step())
+            assert following.value <= point.value + 1e-10 * abs(point.value)
+            point = following
+
+
 def test_em_ends_at_a_stationary_point_that_other_solvers_agree_on(rng):
     o = objective(rng)
     start = rng.standard_normal(o.size)
