@@ -12,7 +12,15 @@ from ._lazy import lazy_names
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .core import CapabilityError, ConvergenceWarning, ModelFileError, Status
+    from .core import (
+        CapabilityError,
+        ConvergenceWarning,
+        DataWarning,
+        ModelFileError,
+        NumericalError,
+        Status,
+        TooLargeError,
+    )
     from .estimators import (
         BayesianNetwork,
         BoltzmannChain,
@@ -52,7 +60,10 @@ if TYPE_CHECKING:
     )
 
 _ROOMS = {
-    "core": ("CapabilityError", "ConvergenceWarning", "ModelFileError", "Status"),
+    "core": (
+        *("CapabilityError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "Status"),
+        "TooLargeError",
+    ),
     "estimators": (
         "BayesianNetwork",
         "BoltzmannChain",
@@ -107,6 +118,7 @@ __all__ = [
     "ConstrainedNewton",
     "ConvergenceWarning",
     "ConvexEM",
+    "DataWarning",
     "GraphCRF",
     "HiddenChainCRF",
     "LatentDynamicCRF",
@@ -117,6 +129,7 @@ __all__ = [
     "MaxEnt",
     "ModelFileError",
     "Newton",
+    "NumericalError",
     "ProximalNewton",
     "SequenceData",
     "SoftmaxRegression",
@@ -124,6 +137,7 @@ __all__ = [
     "SteepestDescent",
     "StochasticBound",
     "StochasticStart",
+    "TooLargeError",
     "l1_max",
     "load",
     "minimize",

@@ -1,6 +1,13 @@
 """The words everything else shares: protocols, results, statuses, errors, validation, randomness, threads."""
 
-from .errors import CapabilityError, ConvergenceWarning, ModelFileError
+from .errors import (
+    CapabilityError,
+    ConvergenceWarning,
+    DataWarning,
+    ModelFileError,
+    NumericalError,
+    TooLargeError,
+)
 from .parallel import Workers
 from .protocols import (
     Callback,
@@ -23,7 +30,9 @@ __all__ = [
     "CapabilityError",
     "ConstrainedRay",
     "ConvergenceWarning",
+    "DataWarning",
     "ModelFileError",
+    "NumericalError",
     "Objective",
     "Point",
     "Progress",
@@ -34,6 +43,7 @@ __all__ = [
     "Solver",
     "Status",
     "Subspace",
+    "TooLargeError",
     "Trace",
     "Workers",
     "generator",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["CapabilityError", "ConvergenceWarning", "ModelFileError", "TooLargeError"]
+__all__ = ["CapabilityError", "ConvergenceWarning", "DataWarning", "ModelFileError", "NumericalError", "TooLargeError"]
 
 
 class CapabilityError(TypeError):
@@ -17,3 +17,11 @@ class ModelFileError(ValueError):
 
 class TooLargeError(ValueError):
     """An exact answer needs more memory than it may have."""
+
+
+class NumericalError(ArithmeticError):
+    """A computation gave NaN, or something that contradicts itself: what would be returned is not an answer."""
+
+
+class DataWarning(UserWarning):
+    """Data were read in a way that may not be what was meant; the text says how, and how to say otherwise."""
