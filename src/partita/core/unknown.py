@@ -1,7 +1,7 @@
 """What stands for "unknown" in data, and what only looks like it.
 
-Unknown is None, NaN, ``pd.NA``, or -1 in an array of integers. An array of -1 and 1 only holds spins, and -100 is the index that
-other libraries ignore: both are refused with the cure, because reading them as unknown, or as a class, is silent nonsense.
+Unknown is None, NaN, ``pd.NA``, or -1 in an array of integers. An array of -1 and 1 only holds spins, and -100 is the index
+that other libraries ignore: both are refused with the cure, because reading them as unknown, or as a class, is silent nonsense.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ def refuse_spins(name: str, values: Any, cure: str) -> None:
     if found.dtype.kind not in "if" or not found.size:
         return
     if (np.isin(found, (-1, 1)) | (found != found)).all() and (found == -1).any() and (found == 1).any():
-        raise ValueError(f"{name} holds -1 and 1 only: these are spins, but -1 in an array of integers means unknown. {cure}")
+        raise ValueError(f"{name} holds -1 and 1 only: these are spins, but -1 among integers means unknown. {cure}")
 
 
 def refuse_ignored(name: str, values: Any, cure: str) -> None:
     """Raise a ValueError if -100 is among integers or floats (the distinct values are enough)."""
     found = np.asarray(values)
     if found.dtype.kind in "if" and (found == IGNORED).any():
-        raise ValueError(f"{name} holds -100, which other libraries ignore, but which is a number like any other here. {cure}")
+        raise ValueError(
+            f"{name} holds -100, which other libraries ignore, but which is a number like any other here. {cure}"
+        )
