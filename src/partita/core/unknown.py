@@ -1,7 +1,7 @@
 """What stands for "unknown" in data, and what only looks like it.
 
 Unknown is None, NaN, ``pd.NA``, or -1 in an array of integers. An array of -1 and 1 only holds spins, and -100 is the index
-that other libraries ignore: both are refused with the cure, because reading them as unknown, or as a class, is silent nonsense.
+that other libraries ignore: both are refused with the cure, as reading them as unknown or as a class is silent nonsense.
 """
 
 from __future__ import annotations
