@@ -129,6 +129,48 @@ def test_gap_is_an_upper_bound_all_the_way(make, rng):
         assert trace.gap[-1] <= 1e-3 * optimum
 
 
+@pytest.mark.parametrize(("l2", "tol"), [(0.5, 1e-6), (5.0, 1e-5)])
+def test_tied_weights_at_a_bound_converge_from_any_start(l2, tol):
+    """All of a tied group is on its bound: an ulp beside it, the multiplier would count as a gap, and nothing descend."""
+    objective = problem(CASES["ties in a box"](None), l2=l2, penalize_intercept=True)
+    for seed in range(40):
+        start = np.random.default_rng(seed).standard_normal(objective.size)
+        solution = minimize(objective, start, tol=tol)
+        assert solution.status is Status.CONVERGED
+        assert solution.trace.gap[-1] <= 1e-6 * solution.value
+        assert any(np.all(solution.parameters[group] == 0.1) for group in objective.feasible.ties)
+
+
+def test_a_group_is_put_on_its_bound_as_a_whole_and_chained_ties_are_one():
+    likelihood = problem([]).likelihood
+    ties = [Ties([[(0, 1), (0, 2)]]), Ties([[(0, 3), (0, 1)]]), Box(upper=0.1, features=[2]), Box(lower=-1.0, features=[3])]
+    feasible = compile_constraints(ties, likelihood.features)
+    (group,) = feasible.ties
+    assert len(group) == 3
+    assert np.all(feasible.upper[group] == 0.1)
+    x = np.zeros(feasible.size)
+    x[group] = np.nextafter(0.1, 0.0), 0.1, np.nextafter(0.1, 1.0)
+    assert np.all(feasible.snap(x)[group] == 0.1)
+    x[group] = -1.0, np.nextafter(-1.0, 0.0), -1.0
+    assert np.all(feasible.snap(x)[group] == -1.0)
+    x[group] = 0.03
+    assert np.all(feasible.snap(x)[group] == 0.03)
+
+
+@pytest.mark.parametrize("away", [0.0, 1e-17, 1e-12, 1e-9])
+def test_residual_and_gap_are_continuous_in_the_distance_to_a_bound(away):
+    objective = problem([Box(0.0, 0.1)], penalize_intercept=True)
+    solution = minimize(objective, tol=1e-9)
+    theta = solution.parameters
+    pushed = (theta == 0.0) & (objective.likelihood.at(theta).gradient > 1.0)
+    assert pushed.any()
+    point = objective.at(np.where(pushed, theta + away, theta))
+    slope = np.abs(point.slope)[pushed]
+    assert np.abs(point.gradient).max() <= 1e-8 * objective.scale + 1e6 * away * slope.max()
+    assert point.value - solution.value <= point.gap + 1e-13 * point.value
+    assert point.gap <= 1e-9 + 1.1 * away * slope.sum()
+
+
 def test_gap_counts_the_slack_of_multipliers(rng):
     """Multipliers that cancel the whole gradient at a point where no constraint is tight prove nothing by themselves."""
     objective = problem([Linear(np.eye(39), lower=-1.0, upper=1.0)], fit_intercept=False, penalize_intercept=True)

@@ -157,16 +157,25 @@ class ConstrainedPoint:
         return self.inner.value
 
     @cached_property
-    def stationarity(self) -> FloatArray:
-        """What rows, cones and bounds leave of the gradient."""
-        feasible, x = self.objective.feasible, self.parameters
+    def slope(self) -> FloatArray:
+        """What rows and cones leave of the gradient: bounds must hold the rest."""
+        feasible = self.objective.feasible
         left = self.inner.gradient
         if feasible.rows is not None:
             left = left - feasible.rows.T @ self.multipliers.rows
         for cone, z in zip(feasible.cones, self.multipliers.cones, strict=True):
             left = left + cone.matrix.T @ z
-        left = np.where(x <= feasible.lower, np.minimum(left, 0.0), left)
-        return np.where((x >= feasible.upper), np.where(x <= feasible.lower, 0.0, np.maximum(left, 0.0)), left)
+        return np.asarray(left)
+
+    @cached_property
+    def held(self) -> FloatArray:
+        """Multipliers of bounds, continuous in the distance to them."""
+        return self.objective.feasible.held(self.parameters, self.slope)
+
+    @property
+    def stationarity(self) -> FloatArray:
+        """What rows, cones and bounds leave of the gradient."""
+        return self.slope - self.held
 
     @cached_property
     def complementarity(self) -> FloatArray:
@@ -186,20 +195,26 @@ class ConstrainedPoint:
 
     @cached_property
     def gradient(self) -> FloatArray:
-        """The KKT residual: stationarity, then complementarity. Zero exactly at the optimum."""
-        return np.concatenate([self.stationarity, self.complementarity])
+        """The KKT residual: stationarity, then products of multipliers and slacks. Zero exactly at the optimum."""
+        slack = self.objective.feasible.bound_slack(self.parameters, self.slope)
+        bounds = self.held * np.where(self.held != 0.0, slack, 0.0)
+        return np.concatenate([self.stationarity, bounds, self.complementarity])
 
     @property
     def gap(self) -> float:
-        """``sum complementarity + sum_j stationarity_j^2 / (2 penalty_j)``: at least ``F - optimum``; inf without penalty.
+        """A bound on ``F - optimum``; inf without penalty.
 
-        For every feasible x, ``F(x) >= F + g'(x - theta) + 1/2 |x - theta|^2_penalty``; multipliers of the right sign bound
-        the linear term from below by the slack products and the residual.
+        For every feasible x, ``F(x) >= F + g'(x - theta) + 1/2 |x - theta|^2_penalty``. Multipliers of rows and cones of
+        the right sign bound their part of the linear term by the slack products. What they leave, a slope for every
+        parameter, is minimised with the penalty within the bounds: a way of ``slope / penalty``, or to the bound if that
+        is nearer. So the gap is continuous in the distance to bounds.
         """
         likelihood = self.objective.likelihood
         if not likelihood.has_gap:
             return np.inf
-        return float(self.complementarity.sum() + 0.5 * np.sum(self.stationarity**2 / likelihood.penalty))
+        penalty, slope = likelihood.penalty, np.abs(self.slope)
+        way = np.minimum(self.objective.feasible.bound_slack(self.parameters, self.slope), slope / penalty)
+        return float(self.complementarity.sum() + np.sum(way * (slope - 0.5 * penalty * way)))
 
     @property
     def active(self) -> bool:

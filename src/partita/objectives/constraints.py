@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.validation import check_flag, check_real
 from .conic import canonical_cone, norm_ball
-from .feasible_set import FeasibleSet
+from .feasible_set import FeasibleSet, merged_groups
 
 
 class Constraint:
@@ -255,22 +255,9 @@ class Ties(Constraint):
             if not all(0 <= c < rows and 0 <= f < columns for group in self.groups for c, f in group):
                 raise ValueError(f"groups of {self!r} must lie within coef_, {rows} x {columns}")
             ties = [np.array([positions[c, f] for c, f in group]) for group in self.groups if len(group) > 1]
-        ties = _merged(ties)
+        ties = merged_groups(ties)
         entries = [(np.array([other, group[0]]), np.array([1.0, -1.0])) for group in ties for other in group[1:]]
         return _row_set(size, _rows(entries, size), 0.0, 0.0, ties=tuple(ties))
-
-
-def _merged(groups: Iterable[Any]) -> list[NDArray[np.int64]]:
-    """Groups that share a member become one."""
-    merged: list[set[int]] = []
-    for group in groups:
-        new = {int(i) for i in group}
-        apart = [other for other in merged if not other & new]
-        for other in merged:
-            if other & new:
-                new |= other
-        merged = [*apart, new]
-    return [np.array(sorted(group), dtype=np.int64) for group in merged if len(group) > 1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from ..core.results import FloatArray
 ROUNDING = 1e-9
 #: The same for cones, which interior-point solvers satisfy less exactly.
 CONIC_ROUNDING = 1e-6
+#: Distance to a bound, per size of the entry, from which on it holds nothing.
+NEAR_BOUND = 1e-6
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class FeasibleSet:
         with_rows = [part for part in parts if part.rows is not None]
         rows = sp.csr_matrix(sp.vstack([part.rows for part in with_rows])) if with_rows else None
         cones = tuple(cone for part in parts for cone in part.cones)
-        ties = tuple(group for part in parts for group in part.ties)
+        ties = tuple(merged_groups(group for part in parts for group in part.ties))
         for group in ties:  # so that a bound on one member is exact for all
             lower[group], upper[group] = lower[group].max(), upper[group].min()
         return FeasibleSet(
@@ -141,15 +143,32 @@ class FeasibleSet:
         return self.violation(x) <= 0.0
 
     def snap(self, x: FloatArray) -> FloatArray:
-        """x with the rounding removed that can be: bounds and ties hold exactly."""
+        """x with the rounding removed that can be: bounds and ties hold exactly.
+
+        A tied group of which one member is on its bound is put there as a whole: members differ by rounding, bounds of a
+        group are equal, and a value an ulp off the bound would no longer count as held by it.
+        """
         snapped = np.clip(x, self.lower, self.upper)
         if self.rows is None:
             for cone in self.cones:
                 if cone.ball is not None:
                     snapped = cone.ball.pull(snapped, (snapped == self.lower) | (snapped == self.upper))
         for group in self.ties:
-            snapped[group] = snapped[group[0]]
+            values, low, high = snapped[group], self.lower[group[0]], self.upper[group[0]]
+            snapped[group] = low if np.any(values <= low) else high if np.any(values >= high) else values[0]
         return snapped
+
+    def bound_slack(self, x: FloatArray, slope: FloatArray) -> FloatArray:
+        """The way from x to the bound that holds up a fall along `-slope`; inf without a bound."""
+        return np.asarray(np.where(slope > 0.0, x - self.lower, self.upper - x))
+
+    def held(self, x: FloatArray, slope: FloatArray) -> FloatArray:
+        """What bounds hold of `slope`: all of it on a bound, nothing far from it, linear in the slack in between.
+
+        A point an ulp off its bound so has nearly the multiplier that it has on it.
+        """
+        near = self.bound_slack(x, slope) / (NEAR_BOUND * (1.0 + np.abs(x)))
+        return np.asarray(slope * np.maximum(0.0, 1.0 - near))
 
     def reach(self, x: FloatArray, direction: FloatArray) -> float:
         """The largest t for which ``x + t direction`` is known to be feasible; inf if there is no end."""
@@ -172,6 +191,19 @@ class FeasibleSet:
             room = 1e-9 * (1.0 + np.asarray(abs(self.rows) @ np.abs(x)))
             return bool(np.any((values <= self.row_lower + room) | (values >= self.row_upper - room)))
         return False
+
+
+def merged_groups(groups: Iterable[Any]) -> list[NDArray[np.int64]]:
+    """Groups that share a member become one."""
+    merged: list[set[int]] = []
+    for group in groups:
+        new = {int(i) for i in group}
+        apart = [other for other in merged if not other & new]
+        for other in merged:
+            if other & new:
+                new |= other
+        merged = [*apart, new]
+    return [np.array(sorted(group), dtype=np.int64) for group in merged if len(group) > 1]
 
 
 def _ratio(x: FloatArray, slopes: FloatArray, lower: FloatArray, upper: FloatArray, noise: Any) -> float:
