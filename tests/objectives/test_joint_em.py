@@ -8,12 +8,14 @@ from scipy.sparse import csr_array
 
 from partita import Status
 from partita.core.parallel import Workers
+from partita.objectives import joint_em as joint_em_module
 from partita.objectives.hidden_terms import groups
 from partita.objectives.joint_em import ChildTerm, HiddenTerm, critical_alpha, relax
 from partita.objectives.relation_bound import DiagonalLessColumns, smallest_eigenpairs
 from partita.objectives.relation_problem import Constraint, Problem, Relation
 from partita.objectives.relational import primal
 from partita.objectives.rounding import METHODS, centred_points, round_labels, simplex_weights, spectral_labels
+from partita.objectives.stationary import to_stationary
 
 ROWS = "111111 111110 111011 110111 011111 111101 000000 000001 000100 001000 100000 000011"
 X = np.array([[int(c) for c in row] for row in ROWS.split()])
@@ -55,6 +57,45 @@ def test_published_optima(alpha, objective, entry):
     assert found.M[0, 6] == pytest.approx(entry, abs=1e-6)
     assert found.alpha_crit == pytest.approx(9.46018212, abs=1e-8)
     np.testing.assert_allclose(np.diag(found.M), 1.0)
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_certificate_reaches_far_below_where_values_stand_still(seed, nonnegative):
+    """Values stand still with gradients of 1e-9, and the bound is of first order in them: L-BFGS alone ends above 1e-9."""
+    x, _ = drawn(seed, 20 + 5 * seed, k=4 + seed, v=2 + seed)
+    for alpha in (1.0, 3.0):
+        found = relax(naive_bayes(x), len(x), alpha, tol=1e-10, nonnegative=nonnegative)
+        assert found.status is Status.CONVERGED
+        assert -1e-14 <= found.gap <= 1e-10
+
+
+def test_rounds_from_the_same_place_are_not_repeated(monkeypatch):
+    rounds = []
+    descend = joint_em_module._Run._descend
+    monkeypatch.setattr(joint_em_module._Run, "_descend", lambda run, part: rounds.append(part) or descend(run, part))
+    found = relax(naive_bayes(X), 12, 1.0, tol=0.0)
+    assert found.status is Status.PRECISION
+    assert found.gap < 1e-10
+    assert len(rounds) <= 4
+
+
+def test_newton_steps_go_on_where_values_stand_still(rng):
+    A = rng.standard_normal((30, 10))
+    H, b = A.T @ A, rng.standard_normal(10)
+
+    def evaluate(x):
+        return 1e3 + 0.5 * x @ H @ x - b @ x + 0.1 * np.sum(x**4), H @ x - b + 0.4 * x**3
+
+    best = to_stationary(evaluate, np.linalg.solve(H, b), 1e-13, lambda x: False)
+    assert np.abs(evaluate(best)[1]).max() <= 1e-13
+    near = best + 1e-9 * rng.standard_normal(10)
+    assert evaluate(near)[0] == pytest.approx(evaluate(best)[0], rel=1e-15)
+    assert np.abs(evaluate(near)[1]).max() > 1e-9
+    assert np.abs(evaluate(to_stationary(evaluate, near, 1e-13, lambda x: False))[1]).max() <= 1e-13
+    # No minimum is near: nothing is done.
+    down = np.ones(3)
+    assert np.array_equal(to_stationary(lambda x: (-x @ x, -2.0 * x), down, 1e-9, lambda x: False), down)
 
 
 def test_relation_is_trivial_from_the_critical_alpha_on():

@@ -13,8 +13,9 @@ is what joint EM minimises.
 K is M where rows agree in the observed parents, else 0; b(i) is the configuration of a hidden variable's own observed
 parents in row i, and n_b how often it occurs.
 
-M = VV' with rows of length one, F = VW, and L-BFGS moves V and W together. A lower bound comes from the dual
-(`lower_bound`): it holds whatever V and W are. Where it stays below, V gets more columns.
+M = VV' with rows of length one, F = VW, and L-BFGS moves V and W together, with Newton steps (`stationary`) where values
+stand still. A lower bound comes from the dual (`lower_bound`): it holds whatever V and W are. Where it stays below, V
+gets more columns.
 
 Rows of data that are equal are one row with a weight. That loses nothing: averaged over equal rows a solution is as
 good, and raising the entries among them to one keeps it feasible and can only lower the objective.
@@ -37,6 +38,7 @@ from ..core.results import FloatArray, Status, Trace
 from ..core.validation import check_count, check_flag, check_real
 from .hidden_terms import ChildTerm, Group, HiddenTerm, groups
 from .relation_problem import Constraint, Problem, Relation
+from .stationary import to_stationary
 
 __all__ = ["ChildTerm", "HiddenTerm", "Relaxation", "critical_alpha", "relax"]
 
@@ -51,8 +53,8 @@ INNER, MEMORY, FIRST_CHECK = 200, 15, 30
 INNER_TOL = 1e-2
 #: Gap at which the search for multipliers begins.
 ROUGH = 1e-2
-#: Rounds without progress before it is given up.
-PATIENCE = 5
+#: Rounds without progress before it is given up, without and with multipliers (whose rounds are short).
+PATIENCE, PATIENCE_WITH_MULTIPLIERS = 5, 20
 #: How large a gap (of an example) is, relative to the gradient, at what must be a saddle.
 SADDLE = 100.0
 #: Mean entry of a row, less than one by so much, at which a relation counts as trivial.
@@ -156,7 +158,7 @@ def relax(
     rank : int, optional
         Columns of V to begin with; more are added where the certificate asks for them.
     tol : float
-        Stop when the relative gap is at most so large. Below 1e-7 rounding may prevent that.
+        Stop when the relative gap is at most so large. Below 1e-11 rounding may prevent that.
     max_iter : int
         Most iterations of L-BFGS in all.
     nonnegative : bool
@@ -414,6 +416,7 @@ class _Run:
         last_gap = last_violation = np.inf
         idle = 0
         while True:
+            before = part.x
             self._descend(part)
             violated = part.violation > self.tol
             if problem.multipliers or violated:
@@ -422,16 +425,19 @@ class _Run:
             if self.status is not None or part.settled(self.tol):
                 return
             idle = idle + 1 if part.gap > 0.9 * last_gap and part.violation >= 0.9 * last_violation else 0
-            if idle == PATIENCE:
+            saddle = part.objective - lower > SADDLE * problem.total * self.gradient
+            # The same problem from the same place would end there again.
+            again = np.array_equal(before, part.x) and not problem.multipliers and not saddle
+            if again or idle >= (PATIENCE_WITH_MULTIPLIERS if problem.multipliers else PATIENCE):
                 return
-            if part.objective - lower > SADDLE * problem.total * self.gradient:
+            if saddle:
                 part.widen(directions, rng)
             last_gap, last_violation = part.gap, part.violation
 
     def _descend(self, part: _Part) -> None:
-        """L-BFGS until the gap is small, or for a round if there are multipliers."""
+        """L-BFGS until the gap is small, or for a round if there are multipliers; Newton steps where values stand still."""
         problem, rank, first, check = part.problem, part.rank, self.n_iter, FIRST_CHECK
-        last = 0.0
+        last, stopped = 0.0, False
 
         def value(x: FloatArray) -> tuple[float, FloatArray]:
             nonlocal last
@@ -439,23 +445,31 @@ class _Run:
             self.gradient = float(np.abs(gradient).max())
             return total, gradient
 
-        def after(intermediate_result: Any) -> None:
-            nonlocal check
-            part.x, part.objective = intermediate_result.x.copy(), last * problem.total
-            stop = self.record(part.x)
+        def note(x: FloatArray) -> bool:
+            """Keep a place that was just evaluated; whether to stop there."""
+            nonlocal check, stopped
+            part.x, part.objective = x.copy(), last * problem.total
+            stopped = self.record(part.x)
             if not problem.multipliers and self.n_iter - first >= check:
                 check += 10 + check // 4
                 part.certify()
                 part.violation = problem.violation(part.x, rank) if part.gap <= ROUGH else 0.0
-                stop = stop or part.violation > self.tol or part.gap <= self.tol
-            if stop:
+                stopped = stopped or part.violation > self.tol or part.gap <= self.tol
+            return stopped
+
+        def after(intermediate_result: Any) -> None:
+            if note(intermediate_result.x):
                 raise StopIteration
 
         limit = INNER if problem.multipliers else self.max_iter
         # While constraints are far from met, multipliers are rough, and their problem need not be solved well.
         accuracy = max(1e-13, INNER_TOL * part.violation) if problem.multipliers else 1e-13
         options = {"maxiter": limit, "maxfun": 20 * limit, "ftol": 0.0, "gtol": accuracy, "maxcor": MEMORY}
-        minimize(value, part.x, jac=True, method="L-BFGS-B", callback=after, options=options)
+        ended = minimize(value, part.x, jac=True, method="L-BFGS-B", callback=after, options=options)
+        if not stopped and ended.nit < limit:
+            check = 0
+            to_stationary(value, part.x, accuracy, note)
+        value(part.x)  # so that the gradient is that of this place, not of the last one tried
         part.violation = max(0.0, problem.violation(part.x, rank))
 
 
