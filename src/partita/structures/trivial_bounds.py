@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .factor_graph import FactorGraph
 
 #: What rounding may do to a sum, in parts of the sum of absolute values.
-ROUNDING = 1e-13
+ROUNDING = 1e-15
 #: Factors up to which an order of variables is looked for.
 LARGEST_SEARCH = 100_000
 
@@ -52,17 +52,16 @@ def trivial_bounds(graph: FactorGraph, potentials: FloatArray) -> tuple[FloatArr
         return both, both
     starts = graph.offsets[:-1]
     high, low = (part.reduceat(potentials, starts, axis=1) for part in (np.maximum, np.minimum))
-    # Without forbidden entries; a table that has only such leaves no configuration, and every engine says so.
-    size = np.where(np.isfinite(high), np.abs(high), 0.0) + np.where(np.isfinite(low), np.abs(low), 0.0)
     logs, children = np.log(graph.cardinalities), _children(graph)
-    lower = _by_example(graph, low, logs)
+    # A table that forbids leaves no lower bound; one that forbids everything no configuration, as every engine says.
+    lower = _by_example(graph, low, logs) - ROUNDING * (1.0 + _by_example(graph, np.abs(low), logs))
     if len(children.factors):
         high[:, children.factors] = _largest_sums(potentials[:, children.entries], children)
         logs = logs.copy()
         logs[children.variables] = 0.0
     upper = _by_example(graph, high, logs)
-    room = ROUNDING * (1.0 + _by_example(graph, size, np.log(graph.cardinalities)))
-    return (lower - room).ravel(), (upper + room).ravel()
+    size = _by_example(graph, np.abs(high), logs)
+    return lower.ravel(), (upper + ROUNDING * (1.0 + size)).ravel()
 
 
 def _by_example(graph: FactorGraph, of_factors: FloatArray, of_variables: FloatArray) -> FloatArray:
