@@ -17,7 +17,7 @@ def test_one_variable_is_drawn_exactly(rng):
     np.testing.assert_allclose(found.log_z, exact.log_z, atol=0.04)
     assert not found.exact
     assert found.status.ok
-    assert found.upper is None  # a mean of draws bounds nothing
+    assert found.lower <= exact.log_z <= found.upper  # what tables alone say: a mean of draws bounds nothing
 
 
 def test_independent_variables_without_factors_of_their_own(rng):

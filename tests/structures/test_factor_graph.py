@@ -344,7 +344,7 @@ def test_auto_chooses_for_each_example(rng):
     single = graph.infer(potentials[1], memory_limit=limit, lower=False, messages=mixed.messages[1:])
     assert single.n_iter == 1
     assert single.marginals.shape == (graph.size,)
-    np.testing.assert_array_equal(np.isneginf(single.lower), ~narrow)
+    assert np.all(single.lower[~narrow] < mixed.lower[len(narrow) :][~narrow])  # what tables alone say
     y, value = graph.argmax(potentials, memory_limit=limit)
     best = graph.argmax(potentials, "exact")[1]
     np.testing.assert_allclose(graph.score(potentials, y), value, rtol=1e-12)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import NumericalError
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+#: Numbers that differ by less, in parts of their size, are equal but for rounding.
+ROUNDING = 1e-9
 
 
 class Status(Enum):
@@ -60,6 +66,20 @@ class Result:
 
     ``log_z``, ``lower`` and ``upper`` have one entry per example; ``gap`` is ``upper - lower``, or where an engine maximises
     something of its own, how far ``log_z`` can be below the largest value of that (`certificate`).
+
+    Every answer is checked here, whoever made it: no NaN, ``lower <= log_z <= upper`` (but for rounding, which is taken
+    away), and an engine that says CONVERGED has measured a `residual` of at most `tol`. What contradicts itself is a
+    NumericalError.
+
+    Attributes
+    ----------
+    residual, tol : float or None
+        What the engine compared in the end, and with what: the largest change of a message or a probability, or the largest
+        certificate.
+    free_energy : array
+        The value whose gradient the marginals are. ``log_z`` is the same, moved between the bounds if it is outside.
+    knows_log_z : bool
+        False for engines that say nothing of log Z but bounds; ``log_z`` is NaN then.
     """
 
     log_z: FloatArray
@@ -71,8 +91,57 @@ class Result:
     n_iter: int = 0
     engine: str = "exact"
     certificate: FloatArray | None = None
+    residual: float | None = None
+    tol: float | None = None
+    free_energy: FloatArray | None = None
+    knows_log_z: bool = True
     #: Where a message passing engine stopped: give it to the next call as `messages` for a warm start.
     messages: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.status is Status.CONVERGED:
+            if self.residual is None or self.tol is None:
+                raise ValueError(f"engine {self.engine} says CONVERGED without the residual and tol that it compared")
+            if not self.residual <= self.tol:
+                raise NumericalError(
+                    f"engine {self.engine} says CONVERGED with a residual of {self.residual:.3g}, above tol={self.tol:.3g}"
+                )
+        for part in self.marginals if isinstance(self.marginals, tuple) else (self.marginals,):
+            if part.size and not (part.min() >= -ROUNDING and part.max() < np.inf):
+                raise NumericalError(f"engine {self.engine} gave marginals that are NaN, infinite or negative. {CURE}")
+        if self.knows_log_z and not np.isfinite(self.log_z).all():
+            raise NumericalError(f"engine {self.engine} gave log Z = {_first_bad(self.log_z)}. {CURE}")
+        if self.free_energy is None:
+            object.__setattr__(self, "free_energy", self.log_z)
+        if not (self.lower is self.upper is self.log_z):
+            self._order()
+
+    def _order(self) -> None:
+        """lower <= log_z <= upper, with what rounding did taken away."""
+        low, high = self.lower, self.upper
+        if low is not None and high is not None:
+            _agree(self.engine, "a lower bound", low, "an upper bound", high)
+            low = np.minimum(low, high)
+            object.__setattr__(self, "lower", low)
+        for bound in (low, high):
+            if bound is not None and np.isnan(bound).any():
+                raise NumericalError(f"engine {self.engine} gave a bound on log Z that is NaN. {CURE}")
+        if self.knows_log_z:
+            if low is not None:
+                _agree(self.engine, "a lower bound", low, "log Z", self.log_z)
+            if high is not None:
+                _agree(self.engine, "log Z", self.log_z, "an upper bound", high)
+            object.__setattr__(self, "log_z", _clipped(self.log_z, low, high))
+
+    def within(self, lower: FloatArray, upper: FloatArray) -> Result:
+        """The same answer with bounds no wider than these, which the structure knows without any engine; ``log_z`` is moved
+        between them."""
+        low = lower if self.lower is None else np.maximum(self.lower, lower)
+        high = upper if self.upper is None else np.minimum(self.upper, upper)
+        _agree(self.engine, "a lower bound", low, "an upper bound", high)
+        low = np.minimum(low, high)
+        log_z = _clipped(self.log_z, low, high) if self.knows_log_z else self.log_z
+        return replace(self, log_z=log_z, lower=low, upper=high)
 
     @property
     def gap(self) -> FloatArray:
@@ -81,6 +150,31 @@ class Result:
         if self.lower is None or self.upper is None:
             return np.zeros_like(self.log_z) if self.exact else np.full_like(self.log_z, np.inf)
         return self.upper - self.lower
+
+
+#: What a caller can do about an answer that is none.
+CURE = "Potentials may be too large for double precision: scale them down; or choose another engine"
+
+
+def _agree(engine: str, first: str, low: FloatArray, second: str, high: FloatArray) -> None:
+    """The first numbers are below the second ones, but for rounding."""
+    with np.errstate(invalid="ignore"):
+        wrong = low > high + ROUNDING * (1.0 + np.abs(high))
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise NumericalError(
+            f"engine {engine} contradicts itself in example {i}: {first} of {low[i]:.9g}, {second} of {high[i]:.9g}. {CURE}"
+        )
+
+
+def _clipped(values: FloatArray, low: FloatArray | None, high: FloatArray | None) -> FloatArray:
+    if low is not None:
+        values = np.maximum(values, low)
+    return values if high is None else np.minimum(values, high)
+
+
+def _first_bad(values: FloatArray) -> float:
+    return float(values.ravel()[int(np.argmin(np.isfinite(values.ravel())))])
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
 from ..core.validation import check_count
 from ..structures.factor_graph import FactorGraph
+from ..structures.trivial_bounds import trivial_bounds
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
 from .layout import Layout, layout
 from .mean_field import ascend
@@ -60,7 +61,7 @@ def bethe(
     ``log_z`` is sum_i c_i + sum_a rho_a (c_a - sum_{i in a} c_i) with c the logarithms of the sums of beliefs, which equals
     <theta, b> + H_rho(b) where messages have converged.
     """
-    inner = layout(graph, merge=rho is None)
+    potentials, inner = graph.potentials(potentials), layout(graph, merge=rho is None)
     if rho is None:
         numbers = np.ones(inner.n_tables)
     else:
@@ -72,10 +73,11 @@ def bethe(
                 stacklevel=2,
             )
     run = MessageRun(graph, inner, potentials, numbers, damping, max_iter, tol, schedule, messages)
-    value, _, marginals, _, _ = run.conclude()
+    value, _, marginals, states, _ = run.conclude()
     exact = inner.acyclic and run.status.ok and bool((numbers == 1.0).all())
-    bounds = {"lower": value, "upper": value} if exact else {}
-    return Result(value, marginals, run.status, exact, n_iter=run.n_iter, engine="bp", messages=run.messages, **bounds)
+    lower, upper = (value, value) if exact else trivial_bounds(graph, potentials)
+    result = Result(value, marginals, run.status, exact, engine="bp", messages=run.messages, **run.told())
+    return result.within(np.maximum(lower, run.likely(states)) if not exact else lower, upper)
 
 
 def tree_reweighted(
@@ -128,7 +130,7 @@ def tree_reweighted(
 
     This needs no pairs: tables of any size are treated alike.
     """
-    inner = layout(graph, merge=True)
+    potentials, inner = graph.potentials(potentials), layout(graph, merge=True)
     if joint and not inner.pairwise:
         options: dict[str, Any] = {"damping": damping, "max_iter": max_iter, "tol": tol, "schedule": schedule}
         options |= {
@@ -151,16 +153,23 @@ def tree_reweighted(
         beliefs = new[4]
         if (new[0] + new[1]).sum() < (value + slack).sum():
             run, (value, slack, marginals, states, tables) = used, new
+    exact = inner.acyclic and run.status.ok
     result = Result(
-        value, marginals, run.status, False, upper=value + slack, n_iter=run.n_iter, engine="trw", messages=run.messages
+        value,
+        marginals,
+        run.status,
+        exact,
+        value if exact else None,
+        value if exact else value + slack,
+        engine="trw",
+        certificate=value + slack - run.attained(states, tables) if certify else None,
+        messages=run.messages,
+        **run.told(),
     )
-    if certify:
-        result = replace(result, certificate=value + slack - run.attained(states, tables))
-    if inner.acyclic and run.status.ok:
-        return replace(result, exact=True, lower=value, upper=value)
-    if lower:
-        result = replace(result, lower=np.minimum(_lower(graph, inner, potentials, states), value + slack))
-    return result
+    if exact:
+        return result
+    result = result.within(*trivial_bounds(graph, potentials))
+    return result.within(_lower(graph, inner, potentials, states), np.asarray(result.upper)) if lower else result
 
 
 def _lower(graph: FactorGraph, inner: Layout, potentials: FloatArray, states: FloatArray) -> FloatArray:
@@ -186,13 +195,17 @@ def _joint(graph: FactorGraph, inner: Layout, potentials: FloatArray, lower: boo
     result = tree_reweighted(pairs, flat, lower=False, **options)
     beliefs = result.marginals
     b_states = np.ascontiguousarray(beliefs[:, : inner.n_states])
-    assert result.upper is not None
-    value, upper = result.log_z + constant.ravel(), result.upper + constant.ravel()
-    bound = value if result.exact else None
-    if lower and not result.exact:
-        bound = np.minimum(_lower(graph, inner, potentials, b_states), upper)
     marginals = inner.marginals(b_states, np.ascontiguousarray(beliefs[:, place]))
-    return replace(result, log_z=value, upper=upper, lower=bound, marginals=marginals)
+    value, low, high, own = (
+        np.asarray(part) + constant.ravel() for part in (result.log_z, result.lower, result.upper, result.free_energy)
+    )
+    result = replace(result, log_z=value, lower=low, upper=high, free_energy=own, marginals=marginals)
+    if result.exact:
+        return result
+    bound, high = trivial_bounds(graph, potentials)
+    if lower:
+        bound = np.maximum(bound, _lower(graph, inner, potentials, b_states))
+    return result.within(bound, high)
 
 
 def pairs_of(graph: FactorGraph, inner: Layout) -> tuple[FactorGraph, FloatArray, IntArray]:

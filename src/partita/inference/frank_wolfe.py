@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..core.errors import NumericalError
 from ..core.results import FloatArray, Result, Status
 from ..core.validation import check_choice, check_count, check_real
 
@@ -21,10 +22,18 @@ VARIANTS = ("plain", "pairwise", "blended")
 LAZY, TURNS = 0.5, 1000
 #: What stands for zero in logarithms: of tau, and of 1 - tau. Steps that leave an edge without any share then never pay.
 TINY, REST = 1e-300, 1e-16
+#: What a solver may be wrong by, in parts of the scores: linear programs are the least exact.
+NOISE = 1e-7
 
 
 class FreeEnergy(Protocol):
-    """A concave function on the convex hull of configurations."""
+    """A concave function on the convex hull of configurations.
+
+    `solver` is what finds the best configuration, for messages, and `delta` how far below the best its answers may be.
+    """
+
+    solver: str
+    delta: float
 
     def value(self, tau: FloatArray) -> float: ...
     def gradient(self, tau: FloatArray) -> FloatArray: ...
@@ -115,7 +124,7 @@ def maximize(
             continue
         vertex = energy.best(gradient)
         calls, turns = calls + 1, 0
-        certificate = float(gradient @ (vertex - state.tau))
+        certificate = certified(energy, gradient, vertex, state.tau, float(scores[local]))
         if certificate <= tol:
             break
         if certificate < promise:
@@ -133,8 +142,9 @@ def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tu
     certificate, calls = np.inf, 0
     while calls < max_iter:
         gradient = energy.gradient(tau)
-        direction = energy.best(gradient) - tau
-        calls, certificate = calls + 1, float(gradient @ direction)
+        vertex = energy.best(gradient)
+        direction = vertex - tau
+        calls, certificate = calls + 1, certified(energy, gradient, vertex, tau)
         step = _line_search(energy, tau, direction, 1.0 - 1e-6) if certificate > tol else 0.0
         if step <= 0.0:
             break
@@ -145,8 +155,25 @@ def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tu
 def _floor(energy: FreeEnergy, tau: FloatArray, tol: float) -> float:
     """The part of the first mean that stays: what it costs is a small part of `tol`."""
     gradient = energy.gradient(tau)
-    reach = float(gradient @ (energy.best(gradient) - tau))
+    reach = certified(energy, gradient, energy.best(gradient), tau)
     return float(np.clip(0.1 * tol / (1.0 + reach), 1e-13, 1e-4))
+
+
+def certified(energy: FreeEnergy, scores: FloatArray, vertex: FloatArray, tau: FloatArray, known: float = -np.inf) -> float:
+    """What a step from tau to the best configuration could gain at most.
+
+    No point of the hull has a better score than the best configuration: if tau has one, or a configuration that is `known`
+    with its score, the solver did not answer with the best one, and what follows from its answers is no certificate.
+    """
+    best = float(scores @ vertex)
+    least = max(float(scores @ tau), known)
+    room = energy.delta + NOISE * (1.0 + float(np.abs(scores) @ (np.abs(vertex) + tau)))
+    if not best >= least - room:
+        raise NumericalError(
+            f"{energy.solver} answered with a configuration of score {best:.9g} where one of {least:.9g} is known: it does "
+            "not find the best configuration, and its answers certify nothing. Mend it, or state its largest error as delta"
+        )
+    return best - float(scores @ tau)
 
 
 def _line_search(energy: FreeEnergy, tau: FloatArray, direction: FloatArray, longest: float) -> float:
@@ -187,6 +214,8 @@ class MatchingEnergy:
         All finite.
     rho : float, from 0 to 1
     """
+
+    solver, delta = "the solver for best matchings", 0.0
 
     def __init__(self, structure: Any, weights: FloatArray, rho: float = 1.0) -> None:
         self.structure, self.weights, self.rho = structure, weights, rho
@@ -309,4 +338,6 @@ def matching_frank_wolfe(
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
     status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     calls = max(one[3] for one in found)
-    return Result(value, np.array([one[0] for one in found]), status, exact=False, n_iter=calls, certificate=gap)
+    tau = np.array([one[0] for one in found])
+    measured = {"residual": float(gap.max()), "tol": tol}
+    return Result(value, tau, status, False, n_iter=calls, engine="frank_wolfe", certificate=gap, **measured)

@@ -11,6 +11,7 @@ from ..core.results import FloatArray, IntArray, Result, Status
 from ..core.validation import check_count
 from ..kernels import gibbs as kernels
 from ..structures.factor_graph import FactorGraph
+from ..structures.trivial_bounds import trivial_bounds
 from .layout import Layout, layout
 from .mean_field import configuration
 
@@ -24,7 +25,7 @@ def gibbs(
     n_chains: int = 4,
     random_state: Any = None,
 ) -> Result:
-    """Shares of draws as marginals; log Z is not known (NaN).
+    """Shares of draws as marginals; log Z is not known (NaN), only bounds on it.
 
     Parameters
     ----------
@@ -41,9 +42,21 @@ def gibbs(
     Where tables forbid, chains begin at configurations that are allowed, and may not reach all others by changes of single
     variables.
     """
-    marginals, _ = _run(graph, potentials, n_samples, burn_in, n_chains, random_state)
-    log_z = np.full(len(potentials) * graph.n_examples, np.nan)
-    return Result(log_z, marginals, Status.SAMPLED, False, n_iter=burn_in + n_samples, engine="gibbs")
+    check_count("n_samples", n_samples, minimum=1)
+    potentials = graph.potentials(potentials)
+    marginals, states = _run(graph, potentials, n_samples, burn_in, n_chains, random_state)
+    lower, upper = trivial_bounds(graph, potentials)
+    last = graph.score(potentials, states[:, 0])  # of the first chain: any configuration is a bound
+    result = Result(
+        np.full(len(potentials) * graph.n_examples, np.nan),
+        marginals,
+        Status.SAMPLED,
+        False,
+        n_iter=burn_in + n_samples,
+        engine="gibbs",
+        knows_log_z=False,
+    )
+    return result.within(np.maximum(lower, last), upper)
 
 
 def gibbs_states(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,15 @@ from numpy.typing import ArrayLike
 from ..core.errors import TooLargeError
 from ..core.results import FloatArray, Result, Status
 from ..structures import FactorGraph
+from ..structures.scopes import ranges
+from ..structures.trivial_bounds import trivial_bounds
 from .counting_numbers import factor_numbers, tree_numbers
 from .frank_wolfe import maximize
 from .layout import layout
 from .map import JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, Oracle
+
+#: How far sums of shares may be from what they should be: linear programs are the least exact.
+SHARES = 1e-5
 
 
 class GraphEnergy:
@@ -32,6 +38,7 @@ class GraphEnergy:
 
     def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
         self.graph, self.potentials, self.oracle = graph, potentials, oracle
+        self.solver = f"oracle {type(oracle).__name__}"
         self.delta = 0.0  # the largest error of an answer so far
         count = np.where(np.diff(graph.scope_offsets) > 1, rho, 0.0)
         own = np.full(graph.n_variables, -1)
@@ -41,6 +48,7 @@ class GraphEnergy:
         if (own < 0).any():
             raise ValueError(f"variable {int(np.argmin(own))} needs a factor of its own, which may be zero")
         count[own] = 1.0 - np.bincount(graph.members, count[owner], minlength=graph.n_variables)
+        self._own = own
         self._count = np.repeat(count, np.diff(graph.offsets))
         self._sizes = np.repeat(np.diff(graph.offsets), np.diff(graph.offsets))
 
@@ -53,7 +61,43 @@ class GraphEnergy:
     def best(self, scores: FloatArray) -> FloatArray:
         answer = self.oracle(scores)
         self.delta = max(self.delta, answer.delta)
+        self._check(answer.point)
         return answer.point
+
+    def _check(self, point: FloatArray) -> None:
+        """Refuse an answer that is no point: shares that do not sum to one, or tables that do not agree on a variable."""
+        graph = self.graph
+        sums = np.add.reduceat(point, graph.offsets[:-1])
+        if not np.abs(sums - 1.0).max() <= SHARES:
+            k = int(np.nanargmax(np.abs(sums - 1.0)))
+            raise ValueError(
+                f"{self.solver} must answer with shares that sum to one in every table; factor {k}: {sums[k]:g}"
+            )
+        entries, keys, own = self._agreement
+        apart = np.abs(np.bincount(keys, point[entries], len(own)) - point[own])
+        if apart.size and apart.max() > SHARES:
+            k = int(np.searchsorted(graph.offsets, own[int(apart.argmax())], side="right")) - 1
+            v = graph.factors[k][0]
+            raise ValueError(f"{self.solver} must answer with a configuration: its tables disagree on variable {v}")
+
+    @cached_property
+    def _agreement(self) -> tuple[Any, Any, Any]:
+        """Entries of tables of several variables, the member and state that each counts for, and the entries of factors of
+        one variable that members and states are compared with."""
+        graph, at = self.graph, 0
+        entries, keys, own = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for numbers, scope, counts, strides in graph.by_arity:
+            if scope.shape[1] < 2:
+                continue
+            sizes = np.diff(graph.offsets)[numbers]
+            inside = ranges(np.zeros_like(sizes), sizes)
+            for v, count, stride in zip(scope.T, counts.T, strides.T, strict=True):
+                starts = at + np.cumsum(count) - count
+                entries.append(ranges(graph.offsets[numbers], sizes))
+                keys.append(np.repeat(starts, sizes) + (inside // np.repeat(stride, sizes)) % np.repeat(count, sizes))
+                own.append(ranges(graph.offsets[self._own[v]], count))
+                at += int(count.sum())
+        return np.concatenate(entries), np.concatenate(keys), np.concatenate(own)
 
     def start(self) -> FloatArray:
         """The uniform point."""
@@ -92,6 +136,7 @@ def graph_frank_wolfe(
     variant, tol, max_iter
         See `frank_wolfe.maximize`.
     """
+    potentials = graph.potentials(potentials)
     if graph.n_examples > 1:
         raise ValueError("Frank-Wolfe takes one graph at a time, not a union")
     if not np.isfinite(potentials).all():
@@ -105,12 +150,16 @@ def graph_frank_wolfe(
     delta = np.array([energy.delta for energy in energies])
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found]) + delta
     status = Status.CONVERGED if (gap <= 2.0 * tol).all() else Status.UNSETTLED
-    return Result(
+    result = Result(
         value,
         np.array([one[0] for one in found]),
         status,
         exact=False,
         upper=value + gap if rho is None else None,
         n_iter=max(one[3] for one in found),
+        engine="frank_wolfe",
         certificate=gap,
+        residual=float(gap.max()),
+        tol=2.0 * tol,
     )
+    return result.within(*trivial_bounds(graph, potentials))

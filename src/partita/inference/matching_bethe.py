@@ -117,7 +117,10 @@ def _result(structure: Any, rho: float, tol: float, tau: FloatArray, out: FloatA
         upper=upper,
         n_iter=int(out[:, 2].max()),
         messages=state,
+        engine="bethe",
         certificate=gap,
+        residual=float(gap.max()),
+        tol=tol,
     )
 
 

@@ -14,6 +14,7 @@ from ..core.validation import check_count, check_real
 from ..kernels import feasible
 from ..kernels import mean_field as kernels
 from ..structures.factor_graph import FactorGraph
+from ..structures.trivial_bounds import trivial_bounds
 from .layout import Layout, layout
 
 #: Choices that may be taken back in search of a configuration that is not forbidden.
@@ -43,9 +44,9 @@ def mean_field(
     Notes
     -----
     Where tables forbid, ascent begins at one configuration that is not forbidden and keeps to what is allowed. If none is
-    found, the bound is -inf.
+    found, the bound is -inf, and log Z is not known (NaN).
     """
-    inner = layout(graph)
+    potentials, inner = graph.potentials(potentials), layout(graph)
     constant = inner.constant(potentials)
     states, tables = inner.scores(potentials)
     if not (inner.prune(states, tables) and (constant > -np.inf).all()):
@@ -59,8 +60,20 @@ def mean_field(
         new = ascend(graph, inner, states, tables, constant, q, max_iter=max_iter, tol=tol)
         found = new if found is None else found.better(new, inner)
     assert found is not None
-    marginals = inner.marginals(found.q, found.tables)
-    return Result(found.value, marginals, found.status, False, lower=found.value, n_iter=found.n_iter, engine="mean_field")
+    known = found.value > -np.inf
+    result = Result(
+        np.where(known, found.value, np.nan),
+        inner.marginals(found.q, found.tables),
+        found.status,
+        False,
+        lower=found.value,
+        n_iter=found.n_iter,
+        engine="mean_field",
+        residual=found.residual,
+        tol=tol,
+        knows_log_z=bool(known.all()),
+    )
+    return result.within(*trivial_bounds(graph, potentials))
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,12 @@ class Ascent:
     q: FloatArray
     tables: FloatArray
     n_iter: int
-    status: Status
+    residual: float  # the largest change of a probability in the last sweep
+    tol: float
+
+    @property
+    def status(self) -> Status:
+        return Status.CONVERGED if self.residual <= self.tol else Status.UNSETTLED
 
     def better(self, other: Ascent, inner: Layout) -> Ascent:
         """The better one of each example."""
@@ -84,7 +102,8 @@ class Ascent:
             np.where(of_states, other.q, self.q),
             np.where(of_tables, other.tables, self.tables),
             max(self.n_iter, other.n_iter),
-            self.status if not self.status.ok else other.status,
+            max(self.residual, other.residual),
+            self.tol,
         )
 
 
@@ -104,7 +123,7 @@ def ascend(
     check_real("tol", tol, minimum=0.0)
     rows = len(states)
     q, value = start.copy(), constant.copy()
-    b_tables, sweeps = np.empty_like(tables), np.zeros(rows, np.int64)
+    b_tables, sweeps, change = np.empty_like(tables), np.zeros(rows, np.int64), np.zeros(rows)
     widest = int(np.diff(inner.var_offsets).max())
 
     def work(first: int, last: int) -> None:
@@ -116,7 +135,7 @@ def ascend(
                     q[row] = 0.0
                     q[row][inner.var_offsets[:-1] + y] = 1.0
             arrays = (inner.arrays, inner.incident, inner.edge_factor)
-            sweeps[row] = kernels.climb(*arrays, states[row], tables[row], max_iter, tol, q[row], T, g)
+            sweeps[row], change[row] = kernels.climb(*arrays, states[row], tables[row], max_iter, tol, q[row], T, g)
             kernels.evidence(
                 inner.arrays,
                 states[row],
@@ -130,8 +149,8 @@ def ascend(
             )
 
     graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.size * rows))
-    status = Status.CONVERGED if (sweeps > 0).all() else Status.UNSETTLED
-    return Ascent(value.ravel(), q, b_tables, int(np.abs(sweeps).max(initial=0)), status)
+    last = float(change.max(initial=0.0))
+    return Ascent(value.ravel(), q, b_tables, int(sweeps.max(initial=0)), last, tol)
 
 
 def configuration(inner: Layout, states: FloatArray, tables: FloatArray, scores: FloatArray) -> IntArray | None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.errors import NumericalError
 from ..core.parallel import OPERATIONS_PER_CHUNK, Workers
-from ..core.results import FloatArray, IntArray, Status
+from ..core.results import CURE, FloatArray, IntArray, Status
 from ..core.validation import check_choice, check_count, check_real
 from ..kernels import belief_propagation as kernels
 from ..kernels import binary_messages as binary
@@ -19,6 +20,8 @@ from .layout import Layout
 from .mean_field import configuration
 
 SCHEDULES = ("sequential", "parallel", "residual")
+#: What stands for the logarithm of zero in messages.
+VANISHED = 750.0
 #: Earlier messages that reweighted ones are mixed with.
 MIXED = 5
 
@@ -80,6 +83,14 @@ class Mixer:
         self._messages[self._index] = self._before = after
 
 
+def _reach(scores: FloatArray, offsets: IntArray) -> FloatArray:
+    """By how much a table, from each of the offsets to the next, can bring apart the states of a variable."""
+    finite = scores > -np.inf
+    high = np.maximum.reduceat(np.where(finite, scores, -np.inf), offsets[:-1])
+    low = np.minimum.reduceat(np.where(finite, scores, np.inf), offsets[:-1])
+    return np.asarray(high - low + np.log(np.diff(offsets)))
+
+
 class MessageRun:
     """Messages of all rows, passed until they settle."""
 
@@ -122,20 +133,27 @@ class MessageRun:
         self.fast = inner.binary and not best and schedule != "residual" and bool(np.isfinite(self.tables).all())
         self.fast = self.fast and bool(np.isfinite(self.states).all())
         done = np.zeros(rows, np.int64)
-        settled = np.zeros(rows, bool)
+        change = np.zeros(rows)
 
         def work(first: int, last: int) -> None:
             for row in range(first, last):
-                done[row], settled[row] = self._pass_fast(row) if self.fast else self._pass(row)
+                done[row], change[row] = self._pass_fast(row) if self.fast else self._pass(row)
 
-        if inner.n_tables == 0:
-            settled[:] = True
-        else:
+        if inner.n_tables:
             graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.n_messages * rows) if rows > 1 else [(0, 1)])
         for row in range(rows):
             self._set_totals(row)
         self.n_iter = int(done.max(initial=0))
-        self.status = Status.CONVERGED if settled.all() else Status.UNSETTLED
+        # Largest changes are kept by comparisons, which do not see NaN.
+        if not np.isfinite(self.messages).all():
+            raise NumericalError(f"messages became infinite or NaN. {CURE}")
+        #: The largest change of a message, in logarithms, in the last sweep.
+        self.residual = float(change.max(initial=0.0))
+        self.status = Status.CONVERGED if self.residual <= self.tol else Status.UNSETTLED
+
+    def told(self) -> dict[str, Any]:
+        """What a result says about the sweeps."""
+        return {"n_iter": self.n_iter, "residual": self.residual, "tol": self.tol}
 
     def _set_totals(self, row: int, lo: int = 0, hi: int | None = None) -> None:
         kernels.set_totals(
@@ -156,29 +174,29 @@ class MessageRun:
         sweep: Callable[[IntArray, bool, float], float],
         messages: FloatArray,
         bounds: IntArray,
-    ) -> tuple[int, bool]:
-        """Sweeps back and forth, each chunk of examples until it settles: how many at most, and whether all have.
+    ) -> tuple[int, float]:
+        """Sweeps back and forth, each chunk of examples until it settles: how many at most, and the largest last change.
 
         Those of table f are ``messages[bounds[f]:bounds[f + 1]]``.
         """
 
-        def work(lo: int, hi: int, first: int, last: int) -> tuple[int, bool]:
+        def work(lo: int, hi: int, first: int, last: int) -> tuple[int, float]:
             brake, order = Brake(self.damping, self.reweighted), self.inner.order[lo:hi]
-            mixer = None
+            mixer, change = None, np.inf
             if self.reweighted and not self.best:
                 mixer = Mixer(messages, ranges(bounds[order], bounds[order + 1] - bounds[order]))
             for count in range(self.max_iter):
                 prepare(first, last)
                 change = sweep(order, count % 2 == 0, brake.damping)
                 if change <= self.tol:
-                    return count + 1, True
+                    return count + 1, change
                 brake.see(change)
                 if mixer is not None and count % 2 == 1:
                     mixer.mix()
-            return self.max_iter, False
+            return self.max_iter, change
 
         done = self._run_chunks(work)
-        return max(count for count, _ in done), all(settled for _, settled in done)
+        return max(count for count, _ in done), max(change for _, change in done)
 
     def _run_chunks(self, work: Callable[..., Any]) -> list[Any]:
         """On threads, unless those are busy with rows."""
@@ -189,15 +207,23 @@ class MessageRun:
         inner = self.inner
         return np.empty(inner.largest), np.empty(inner.largest), np.empty(inner.widest), np.empty(inner.widest)
 
-    def _pass(self, row: int) -> tuple[int, bool]:
+    def _largest(self, row: int) -> float:
+        """How far apart messages of two states may be: as far as all tables together can bring them, and then as far as
+        makes a share of nothing."""
+        var_offsets, fac_offsets = self.inner.arrays[:2]
+        of_states = _reach(self.states[row], var_offsets)
+        return VANISHED + float(of_states.sum() + (_reach(self.tables[row], fac_offsets) / self.rho).sum())
+
+    def _pass(self, row: int) -> tuple[int, float]:
         inner, scratch = self.inner, self._scratch()
         totals, tables, m = self.totals[row], self.tables[row], self.messages[row]
+        cap = self._largest(row)
         shared = (inner.arrays, tables, self.rho)
         if self.schedule == "sequential":
 
             def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
                 return float(
-                    kernels.sweep_sequential(*shared, order, backward, damping, self.best, totals, m, *self._scratch())
+                    kernels.sweep_sequential(*shared, order, backward, damping, self.best, cap, totals, m, *self._scratch())
                 )
 
             bounds = inner.arrays[4][inner.arrays[2]]  # of the messages of tables
@@ -206,9 +232,9 @@ class MessageRun:
             count = inner.n_tables
             key, heap, place = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
             self._set_totals(row)
-            kernels.residual_start(*shared, self.best, totals, m, key, heap, place, *scratch)
+            kernels.residual_start(*shared, self.best, cap, totals, m, key, heap, place, *scratch)
         ranges = Workers.ranges(inner.n_tables, 40.0 * inner.size)
-        out = np.empty_like(m)
+        out, change = np.empty_like(m), np.inf
         brake = Brake(self.damping, self.reweighted)
         for sweep in range(self.max_iter):
             damping = brake.damping
@@ -221,6 +247,7 @@ class MessageRun:
                             *shared,
                             damping,  # noqa: B023
                             self.best,
+                            cap,
                             totals,
                             m,
                             lo,
@@ -241,6 +268,7 @@ class MessageRun:
                     self.rho,
                     damping,
                     self.best,
+                    cap,
                     self.tol,
                     totals,
                     m,
@@ -250,11 +278,11 @@ class MessageRun:
                     *scratch,
                 )
             if change <= self.tol:
-                return sweep + 1, True
+                return sweep + 1, float(change)
             brake.see(change)
-        return self.max_iter, False
+        return self.max_iter, float(change)
 
-    def _pass_fast(self, row: int) -> tuple[int, bool]:
+    def _pass_fast(self, row: int) -> tuple[int, float]:
         inner, rho = self.inner, self.rho
         pairs = inner.arrays[3]
         table = self.tables[row].reshape(-1, 4) / rho[:, None]
@@ -274,11 +302,11 @@ class MessageRun:
             def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
                 return float(binary.sweep_sequential(pairs, b, c, d, rho, order, backward, damping, odds, m))
 
-            sweep, settled = self._one_after_another(sums, sweep_part, m, 2 * np.arange(len(d) + 1))
+            sweep, change = self._one_after_another(sums, sweep_part, m, 2 * np.arange(len(d) + 1))
         else:
-            m, sweep, settled = self._at_once(pairs, b, c, d, sums, odds, m, out)
+            m, sweep, change = self._at_once(pairs, b, c, d, sums, odds, m, out)
         full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
-        return sweep, settled
+        return sweep, change
 
     def _at_once(
         self,
@@ -290,11 +318,11 @@ class MessageRun:
         odds: FloatArray,
         m: FloatArray,
         out: FloatArray,
-    ) -> tuple[FloatArray, int, bool]:
+    ) -> tuple[FloatArray, int, float]:
         alone, workers, inner = len(self.tables) == 1, self.graph.workers, self.inner
         ranges = Workers.ranges(len(d), 100.0 * len(d)) if alone else [(0, len(d))]
         nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
-        brake = Brake(self.damping, self.reweighted)
+        brake, change = Brake(self.damping, self.reweighted), np.inf
         for sweep in range(self.max_iter):
 
             def part(lo: int, hi: int) -> float:
@@ -304,9 +332,9 @@ class MessageRun:
             change = max(workers.run(part, ranges))
             m[:] = out
             if change <= self.tol:
-                return m, sweep + 1, True
+                return m, sweep + 1, change
             brake.see(change)
-        return m, self.max_iter, False
+        return m, self.max_iter, change
 
     def information(self, tables: FloatArray) -> FloatArray:
         """For each row and table: entropies of its members less its own, from beliefs about tables."""
@@ -387,6 +415,15 @@ class MessageRun:
             kernels.decode(*shape, *inputs, self.totals[row], self.messages[row], inner.var_order, y[row], scratch)
             kernels.ascend(*shape, *inputs, y[row])
         return y
+
+    def likely(self, beliefs: FloatArray) -> FloatArray:
+        """The score of the configuration of the likeliest state of every variable, of each example of each row."""
+        offsets, found = self.inner.var_offsets, []
+        for row in beliefs:
+            best = row == np.repeat(np.maximum.reduceat(row, offsets[:-1]), np.diff(offsets))
+            places = np.flatnonzero(best)  # the first of each variable
+            found.append(places[np.searchsorted(places, offsets[:-1])] - offsets[:-1])
+        return self.scores(np.array(found)).ravel()
 
     def scores(self, y: IntArray) -> FloatArray:
         """Scores of configurations, (rows, examples)."""

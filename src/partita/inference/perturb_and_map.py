@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.errors import NumericalError
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result, Status
 from ..core.validation import check_choice, check_count
 from ..structures.factor_graph import DECODERS, FactorGraph
+from ..structures.trivial_bounds import trivial_bounds
+from .frank_wolfe import NOISE
 from .map import Oracle
 
 #: Numbers of potentials that are held at once.
@@ -53,6 +56,7 @@ def perturb_and_map(
         `log_z` is the mean of the largest scores. Its expectation is an upper bound on log Z, it is not one itself; where
         best configurations come from max-product, not even that is known, and it is NaN.
     """
+    potentials = graph.potentials(potentials)
     check_count("n_samples", n_samples, minimum=1)
     check_choice("decoder", decoder, DECODERS)
     if oracle is not None and graph.n_examples > 1:
@@ -66,13 +70,17 @@ def perturb_and_map(
     def best(noisy: FloatArray) -> tuple[FloatArray, FloatArray]:
         if oracle is not None:
             answers = [oracle(row) for row in noisy]
-            return np.array([answer.point for answer in answers]).sum(0), np.array([answer.value for answer in answers])
+            points, values = np.array([answer.point for answer in answers]), np.array([answer.value for answer in answers])
+            _check_answers(type(oracle).__name__, noisy, points, max(answer.delta for answer in answers))
+            return points.sum(0), values
         configurations, values = graph.argmax(noisy, decoder)
         return _counts(graph, configurations), values
 
     marginals, log_z = _run(potentials, n_samples, generator(random_state), noise, best)
     log_z = log_z + _free(graph) if known else np.full_like(log_z, np.nan)
-    return Result(log_z.ravel(), marginals, Status.SAMPLED, False, n_iter=n_samples, engine="perturb_and_map")
+    told = {"n_iter": n_samples, "engine": "perturb_and_map", "knows_log_z": known}
+    result = Result(log_z.ravel(), marginals, Status.SAMPLED, False, **told)
+    return result.within(*trivial_bounds(graph, potentials))
 
 
 def matching_perturb_and_map(
@@ -99,6 +107,23 @@ def matching_perturb_and_map(
 
     marginals, log_z = _run(weights, n_samples, generator(random_state), noise, best)
     return Result(log_z.ravel(), marginals, Status.SAMPLED, False, n_iter=n_samples, engine="perturb_and_map")
+
+
+def _check_answers(oracle: str, noisy: FloatArray, points: FloatArray, delta: float) -> None:
+    """An answer must be at least as good as the answer to the draw before it: that one is a configuration too."""
+    if len(points) < 2:
+        return
+    with np.errstate(invalid="ignore"):
+        used = np.where((points > 0.0) | (np.roll(points, 1, axis=0) > 0.0), noisy, 0.0)
+        mine, others = (used * points).sum(1), (used * np.roll(points, 1, axis=0)).sum(1)
+        room = delta + NOISE * (1.0 + np.abs(np.where(np.isfinite(used), used, 0.0)).sum(1))
+        wrong = others > mine + room
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise NumericalError(
+            f"oracle {oracle} answered with a configuration of score {mine[i]:.9g} where one of {others[i]:.9g} is known: "
+            "it does not find the best configuration. Mend it, or state its largest error as delta"
+        )
 
 
 def _run(

@@ -108,8 +108,12 @@ def table_messages(f, layout, tables, rho, totals, m, best, T, E, n, new):
 
 
 @kernel
-def _normalise(f, layout, totals, new):
-    """Shift messages so that the largest of each member is zero."""
+def _normalise(f, layout, totals, cap, new):
+    """Shift messages so that the largest of each member is zero, and end the smallest at -cap.
+
+    Where tables forbid, a state may lose a share of what it has in every round of a cycle: its logarithm then goes to -inf,
+    often twice as far in every sweep, and the digits of all sums with it.
+    """
     var_offsets, fac_ptr, edge_var = layout[0], layout[2], layout[3]
     p = 0
     for e in range(fac_ptr[f], fac_ptr[f + 1]):
@@ -122,7 +126,7 @@ def _normalise(f, layout, totals, new):
                 top = max(top, new[p + x])
         for x in range(count):
             if totals[a + x] > -np.inf:
-                new[p + x] -= top
+                new[p + x] = max(new[p + x] - top, -cap)
         p += count
 
 
@@ -147,26 +151,26 @@ def _apply(f, layout, rho, damping, best, totals, m, new):
 
 
 @kernel
-def sweep_sequential(layout, tables, rho, order, backward, damping, best, totals, m, T, E, n, new):
+def sweep_sequential(layout, tables, rho, order, backward, damping, best, cap, totals, m, T, E, n, new):
     """One table after another, each with the newest messages; returns the largest change."""
     change = 0.0
     count = len(order)
     for k in range(count):
         f = order[count - 1 - k if backward else k]
         table_messages(f, layout, tables, rho, totals, m, best, T, E, n, new)
-        _normalise(f, layout, totals, new)
+        _normalise(f, layout, totals, cap, new)
         change = max(change, _apply(f, layout, rho, damping, best, totals, m, new))
     return change
 
 
 @kernel
-def sweep_parallel(layout, tables, rho, damping, best, totals, m, lo, hi, out, T, E, n, new):
+def sweep_parallel(layout, tables, rho, damping, best, cap, totals, m, lo, hi, out, T, E, n, new):
     """Messages of tables lo:hi into out, all from the old ones; returns the largest change."""
     fac_ptr, edge_offsets = layout[2], layout[4]
     change = 0.0
     for f in range(lo, hi):
         table_messages(f, layout, tables, rho, totals, m, best, T, E, n, new)
-        _normalise(f, layout, totals, new)
+        _normalise(f, layout, totals, cap, new)
         first = edge_offsets[fac_ptr[f]]
         for p in range(edge_offsets[fac_ptr[f + 1]] - first):
             d = new[p] - m[first + p]
@@ -176,11 +180,11 @@ def sweep_parallel(layout, tables, rho, damping, best, totals, m, lo, hi, out, T
 
 
 @kernel
-def _residual(f, layout, tables, rho, totals, m, best, T, E, n, new):
+def _residual(f, layout, tables, rho, totals, m, best, cap, T, E, n, new):
     """The largest change that table f would make."""
     fac_ptr, edge_offsets = layout[2], layout[4]
     table_messages(f, layout, tables, rho, totals, m, best, T, E, n, new)
-    _normalise(f, layout, totals, new)
+    _normalise(f, layout, totals, cap, new)
     change = 0.0
     first = edge_offsets[fac_ptr[f]]
     for p in range(edge_offsets[fac_ptr[f + 1]] - first):
@@ -211,20 +215,20 @@ def _sift(heap, place, key, k):
 
 
 @kernel
-def residual_start(layout, tables, rho, best, totals, m, key, heap, place, T, E, n, new):
+def residual_start(layout, tables, rho, best, cap, totals, m, key, heap, place, T, E, n, new):
     """Keys of all tables, and the heap of them."""
     for f in range(len(heap)):
         key[f] = -1.0
         heap[f] = f
         place[f] = f
     for f in range(len(heap)):
-        key[f] = _residual(f, layout, tables, rho, totals, m, best, T, E, n, new)
+        key[f] = _residual(f, layout, tables, rho, totals, m, best, cap, T, E, n, new)
         _sift(heap, place, key, place[f])
 
 
 @kernel
 def sweep_residual(
-    layout, incident, edge_factor, tables, rho, damping, best, tol, totals, m, key, heap, place, T, E, n, new
+    layout, incident, edge_factor, tables, rho, damping, best, cap, tol, totals, m, key, heap, place, T, E, n, new
 ):
     """As many updates as there are tables, the largest change first; returns the largest change left."""
     fac_ptr, edge_var = layout[2], layout[3]
@@ -234,13 +238,13 @@ def sweep_residual(
         if not key[f] > tol:
             break
         table_messages(f, layout, tables, rho, totals, m, best, T, E, n, new)
-        _normalise(f, layout, totals, new)
+        _normalise(f, layout, totals, cap, new)
         _apply(f, layout, rho, damping, best, totals, m, new)
         for e in range(fac_ptr[f], fac_ptr[f + 1]):
             i = edge_var[e]
             for k in range(starts[i], starts[i + 1]):
                 g = edge_factor[members[k]]
-                key[g] = _residual(g, layout, tables, rho, totals, m, best, T, E, n, new)
+                key[g] = _residual(g, layout, tables, rho, totals, m, best, cap, T, E, n, new)
                 _sift(heap, place, key, place[g])
     return key[heap[0]]
 

@@ -63,9 +63,10 @@ def _expect(layout, tables, q, e, f, T, g):
 
 @kernel
 def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g):
-    """Best q of one variable after another, until the largest change is at most tol; returns sweeps, negative if not."""
+    """Best q of one variable after another, until the largest change is at most tol; returns sweeps and that change."""
     var_offsets = layout[0]
     starts, members = incident
+    change = np.inf
     for sweep in range(max_iter):
         change = 0.0
         for i in range(len(var_offsets) - 1):
@@ -87,8 +88,8 @@ def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g)
                 change = max(change, abs(p - q[a + x]))
                 q[a + x] = p
         if change <= tol:
-            return sweep + 1
-    return -max_iter
+            return sweep + 1, change
+    return max_iter, change
 
 
 @kernel

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..inference.counting_numbers import tree_numbers
-from ..inference.frank_wolfe import MatchingEnergy
+from ..inference.frank_wolfe import MatchingEnergy, certified
 from ..inference.graph_frank_wolfe import GraphEnergy, find_oracle
 from ..inference.layout import layout
 from ..inference.map import LinearProgramOracle
@@ -83,13 +83,14 @@ class DualBlocks:
     def _toward(self, block: Block, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """The direction to the best configuration of a block, the change of d, and the gap."""
         scores = block.forward(theta) + block.energy.gradient(block.tau)
-        delta = block.energy.best(scores) - block.tau
-        return delta, block.weight * block.adjoint(delta), block.weight * float(scores @ delta)
+        vertex = block.energy.best(scores)
+        delta, gain = vertex - block.tau, certified(block.energy, scores, vertex, block.tau)
+        return delta, block.weight * block.adjoint(delta), block.weight * gain
 
     def gap(self) -> float:
         """At least what the value is above its minimum."""
         theta = self.parameters
-        inexact = sum(block.weight * getattr(block.energy, "delta", 0.0) for block in self._blocks)
+        inexact = sum(block.weight * block.energy.delta for block in self._blocks)
         return float(sum(self._toward(block, theta)[2] for block in self._blocks) + inexact)
 
     def step(self, block: int, size: float | None) -> float:

@@ -210,9 +210,9 @@ class GraphPoint:
         self.objective, self.parameters, self.u = objective, theta, u
         o = objective
         self.result, self.rest = o.infer(u), o.infer_rest(u)
-        value = float((o.mass * self.result.log_z).sum()) - float((o.observed * theta).sum()) - o.constant
+        value = float((o.mass * self.result.free_energy).sum()) - float((o.observed * theta).sum()) - o.constant
         if self.rest is not None:
-            value -= float((o.rest_weights * self.rest.log_z).sum())
+            value -= float((o.rest_weights * self.rest.free_energy).sum())
         self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
         o.seen(self.value)
 

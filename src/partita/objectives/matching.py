@@ -99,7 +99,7 @@ class MatchingPoint:
         self.found = objective.infer(theta)
         value = -float(objective.observed @ theta) + 0.5 * objective.l2 * float(theta @ theta)
         for group, (_, result) in zip(objective.groups, self.found, strict=True):
-            value += float(group.weights @ result.log_z)
+            value += float(group.weights @ result.free_energy)
         self.value = value
 
     @cached_property

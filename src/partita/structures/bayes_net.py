@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..core.memory import check_memory
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from ..core.validation import check_count
 from ..kernels import network as kernels
 from .factor_graph import FactorGraph
 
@@ -39,17 +42,30 @@ class BayesNet:
     def __init__(
         self, cardinalities: Sequence[int], parents: Sequence[tuple[int, ...]], leaves: Sequence[tuple[int, ...]] = ()
     ) -> None:
-        self.cardinalities = np.array(cardinalities, dtype=np.int64)
-        self.parents, self.leaves = [tuple(of) for of in parents], [tuple(of) for of in leaves]
+        counts = np.asarray(cardinalities)
+        if counts.ndim != 1 or (counts.size and (counts.dtype.kind not in "iu" or counts.min() < 1)):
+            raise ValueError("cardinalities must be integers >= 1, one per variable")
+        check_memory("one state after another", 8 * int(counts.sum(dtype=np.float64)), "Lower the cardinalities")
+        self.cardinalities = counts.astype(np.int64)
+        self.parents = [_family(f"parents[{v}]", of, len(counts)) for v, of in enumerate(parents)]
+        self.leaves = [_family(f"leaves[{i}]", of, len(counts)) for i, of in enumerate(leaves)]
+        if len(self.parents) != len(counts):
+            raise ValueError(f"parents must have an entry for each of {len(counts)} variables, got {len(self.parents)}")
         loop = find_cycle(dict(enumerate(self.parents)))
         if loop:
             raise ValueError(f"the network must have no cycle, got {' -> '.join(map(str, loop))}")
-        counts = [self.configurations(of) for of in self.parents]
-        widths = np.repeat(self.cardinalities, counts)
+        configurations = [self.configurations(of) for of in self.parents]
+        tables = [count * k for count, k in zip(configurations, self.cardinalities.tolist(), strict=True)]
+        if tables:
+            v = int(np.argmax([float(min(size, 10**300)) for size in tables]))
+            what = f"the table of variable {v}, which has {len(self.parents[v])} parents,"
+            check_memory(what, 24 * sum(tables), "Give it fewer parents")
+        widths = np.repeat(self.cardinalities, configurations)
         self.starts = np.concatenate(([0], np.cumsum(widths)))
-        self.offsets = self.starts[np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))]
+        self.offsets = self.starts[np.concatenate(([0], np.cumsum(configurations, dtype=np.int64)))]
         self.size = int(self.starts[-1])
         self.leaf_sizes = [self.configurations(of) for of in self.leaves]
+        check_memory("the means of all leaves", 24 * sum(self.leaf_sizes), "Give them fewer parents")
 
     def configurations(self, variables: Sequence[int]) -> int:
         """Number of configurations of some variables."""
@@ -61,6 +77,8 @@ class BayesNet:
 
     def log_distributions(self, weights: FloatArray) -> FloatArray:
         """log p of every state in every distribution: p is proportional to the exponential of its weight."""
+        if np.shape(weights) != (self.size,):
+            raise ValueError(f"weights must be {self.size} numbers, one per entry of all tables; got {np.shape(weights)}")
         out = np.empty(self.size)
         kernels.log_distributions(weights, self.starts, 0, len(self.starts) - 1, out)
         return out
@@ -106,14 +124,29 @@ class BayesNet:
 
     def sample(self, flat: FloatArray, size: int, random_state: Any = None) -> IntArray:
         """Independent rows of states, given all distributions."""
+        n = check_count("size", size)
+        check_memory(f"a sample of size={n}", 16 * n * max(self.n, int(self.cardinalities.max(initial=1))), "Lower size")
         rng = generator(random_state)
-        states = np.zeros((size, self.n), np.int64)
+        states = np.zeros((n, self.n), np.int64)
         tables = self.tables(flat)
         for v in self.order():
             sums = tables[v].reshape(-1, self.cardinalities[v]).cumsum(axis=1)
             chosen = sums[self.codes(states, self.parents[v])]
             states[:, v] = (rng.random(size)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
         return states
+
+
+def _family(name: str, variables: Any, n: int) -> tuple[int, ...]:
+    """Checked numbers of variables, each at most once."""
+    try:
+        of = tuple(variables)
+        if not all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= v < n for v in of):
+            raise TypeError
+    except TypeError:
+        raise ValueError(f"{name} must be numbers of variables from 0 to {n - 1}, got {variables!r}") from None
+    if len(set(of)) < len(of):
+        raise ValueError(f"{name} must have each variable at most once, got {variables!r}")
+    return tuple(int(v) for v in of)
 
 
 def find_cycle(parents: Mapping[Name, Sequence[Name]]) -> list[Name]:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
+from ..core.potentials import real_array, whole_array
 from ..core.random import generator
 from ..core.results import FloatArray, Result
 from ..core.validation import check_choice, check_count
@@ -19,7 +21,7 @@ ENGINES = ("auto", "exact")
 def _log_prior(prior: ArrayLike | None, size: int) -> FloatArray:
     if prior is None:
         return np.zeros(size)
-    weights = np.asarray(prior, dtype=np.float64)
+    weights = real_array("prior", prior)
     if weights.shape != (size,):
         raise ValueError(f"prior must have one weight per label, shape ({size},); got shape {weights.shape}")
     if not np.all(np.isfinite(weights)) or weights.min() < 0.0 or not weights.sum() > 0.0:
@@ -58,10 +60,13 @@ class Categorical:
         if np.ndim(labels) == 0:
             self.n_labels = check_count("labels", labels, minimum=1)
             size = self.n_labels
+            check_memory(f"labels={size}", 16 * size, "Lower labels")
         else:
             counts = np.asarray(labels)
             if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
                 raise ValueError("labels must be an integer or a vector of integers >= 1, one per example")
+            total = counts.sum(dtype=np.float64)
+            check_memory(f"label sets of {total:.4g} labels in all", 16 * int(total), "Give fewer examples at a time")
             self._ragged_offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
             size = int(self._ragged_offsets[-1])
         self.log_prior = _log_prior(prior, size)
@@ -95,7 +100,7 @@ class Categorical:
 
     def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
         """Flat scores ``s + log h``, their offsets, and the shape the user gave."""
-        s = np.asarray(potentials, dtype=np.float64)
+        s = real_array("potentials", potentials)
         if self._ragged_offsets is not None:
             if s.shape != (self._ragged_offsets[-1],):
                 raise ValueError(f"potentials must have shape ({self._ragged_offsets[-1]},); got {s.shape}")
@@ -104,6 +109,8 @@ class Categorical:
         else:
             if s.ndim != 2 or s.shape[1] != self.n_labels:
                 raise ValueError(f"potentials must have shape (examples, {self.n_labels}); got {s.shape}")
+            if not len(s):
+                raise ValueError("potentials hold no example: they must have at least one row")
             u = (s + self.log_prior).ravel()
             offsets = self.offsets(len(s))
         if np.isnan(u).any() or (u == np.inf).any():
@@ -113,9 +120,10 @@ class Categorical:
         return u, offsets, s.shape
 
     def _labels(self, y: ArrayLike, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        labels = np.asarray(y)
-        if labels.shape != (len(offsets) - 1,) or labels.dtype.kind not in "iu":
-            raise ValueError(f"y must be {len(offsets) - 1} integers, one label per example")
+        shape = f"{len(offsets) - 1} integers, one label per example"
+        labels = whole_array("y", y, shape)
+        if labels.shape != (len(offsets) - 1,):
+            raise ValueError(f"y must be {shape}; got shape {labels.shape}")
         if np.any(labels < 0) or np.any(labels >= np.diff(offsets)):
             raise ValueError("y has a label outside its example's label set")
         return labels.astype(np.int64)
@@ -150,7 +158,9 @@ class Categorical:
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None) -> NDArray[np.int64]:
         """`size` independent labels for each example, shape (size, examples)."""
         u, offsets, _ = self.scores(potentials)
-        out = np.empty((check_count("size", size), len(offsets) - 1), np.int64)
+        n = check_count("size", size)
+        check_memory(f"a sample of size={n}", 16 * n * (len(offsets) - 1), "Lower size, and draw several times")
+        out = np.empty((n, len(offsets) - 1), np.int64)
         uniforms = generator(random_state).random(out.shape)
         kernels.sample(u, offsets, uniforms, 0, out.shape[1], out)
         return out
@@ -193,7 +203,7 @@ class Binary(Categorical):
         return self.log_odds_prior
 
     def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
-        s = np.asarray(potentials, dtype=np.float64)
+        s = real_array("potentials", potentials)
         if s.ndim != 2 or s.shape[1] != 1:
             raise ValueError(f"potentials must have shape (examples, 1), the log-odds; got {s.shape}")
         return super().scores(np.hstack([np.zeros_like(s), s]))

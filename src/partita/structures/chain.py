@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
+from ..core.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
 from ..core.validation import check_choice, check_count
@@ -64,6 +66,10 @@ class Chain:
         counts = np.asarray(lengths)
         if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
             raise ValueError("lengths must be a vector of integers >= 1, one per sequence")
+        total = counts.sum(dtype=np.float64)
+        what = f"a chain of {total:.4g} positions and {self.n_labels} labels"
+        check_memory(what, 8 * int(total) * self.n_labels, "Give fewer sequences at a time")
+        check_memory(f"a chain of n_labels={self.n_labels}", 8 * self.n_labels**2, "Lower n_labels")
         self.offsets: IntArray = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
         self.n_sequences = len(counts)
         self.n_positions = int(self.offsets[-1])
@@ -81,24 +87,24 @@ class Chain:
         """Checked unary potentials, and pairwise potentials of shape (1 or positions, labels, labels)."""
         if not isinstance(potentials, tuple | list) or len(potentials) != 2:
             raise ValueError(f"potentials must be a pair (unary, pairwise), got {type(potentials).__name__}")
-        # Writable, whatever came: kernels are compiled once more for read-only arrays.
-        E, A = (np.require(part, np.float64, ["C", "W"]) for part in potentials)
+        E = real_array("unary potentials", potentials[0])
+        A = real_array("pairwise potentials", potentials[1])
         n, T = self.n_labels, self.n_positions
         if E.shape != (T, n):
             raise ValueError(f"unary potentials must have shape ({T}, {n}), (positions, labels); got {E.shape}")
         if A.shape not in ((n, n), (T, n, n)):
             raise ValueError(f"pairwise potentials must have shape ({n}, {n}) or ({T}, {n}, {n}); got {A.shape}")
-        if not E.max() < np.inf:
-            where = self._where(int(np.argmin(E.max(axis=1) < np.inf)))
-            raise ValueError(f"unary potentials must not be NaN or +inf (-inf forbids): {where}")
-        if A.ndim == 2 and not A.max() < np.inf:
-            raise ValueError("pairwise potentials must not be NaN or +inf (-inf forbids)")
-        if A.ndim == 3:
-            bad = ~(A.max(axis=(1, 2)) < np.inf)
-            bad[self.offsets[:-1]] = False
+        if not are_potentials(E):
+            t, label = np.argwhere(not_potential(E))[0]
+            raise refusal("unary potentials", float(E[t, label]), f": {self._where(int(t))}")
+        if not are_potentials(A):
+            bad = not_potential(A.reshape(-1, n, n))
+            if A.ndim == 3:
+                bad[self.offsets[:-1]] = False
             if bad.any():
-                where = self._where(int(bad.argmax()))
-                raise ValueError(f"pairwise potentials must not be NaN or +inf (-inf forbids): into {where}")
+                t, u, v = np.argwhere(bad)[0]
+                where = f": into {self._where(int(t))}" if A.ndim == 3 else ""
+                raise refusal("pairwise potentials", float(A.reshape(-1, n, n)[t, u, v]), where)
         return E, A.reshape(-1, n, n)
 
     def _check_possible(self, possible: Any) -> None:
@@ -107,11 +113,10 @@ class Chain:
             raise ValueError(f"potentials forbid every labelling of sequence {i}: its partition function is zero")
 
     def _labels(self, y: ArrayLike) -> IntArray:
-        labels = np.asarray(y)
-        if labels.shape != (self.n_positions,) or labels.dtype.kind not in "iu":
-            raise ValueError(
-                f"y must be {self.n_positions} integers, one label per position; got shape {labels.shape} of {labels.dtype}"
-            )
+        shape = f"{self.n_positions} integers, one label per position"
+        labels = whole_array("y", y, shape)
+        if labels.shape != (self.n_positions,):
+            raise ValueError(f"y must be {shape}; got shape {labels.shape} of {labels.dtype}")
         bad = (labels < 0) | (labels >= self.n_labels)
         if bad.any():
             t = int(bad.argmax())
@@ -149,6 +154,8 @@ class Chain:
 
     def pair_marginals(self, potentials: Potentials) -> FloatArray:
         """Probability of every pair of labels at t - 1 and t, shape (positions, labels, labels); zero at first positions."""
+        n_bytes = 8 * self.n_positions * self.n_labels**2
+        check_memory(f"pairs of {self.n_labels} labels", n_bytes, "Give fewer sequences at a time")
         return self._infer(*self._potentials(potentials), shared=False)[2]
 
     def _infer(self, E: FloatArray, A: FloatArray, shared: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -190,17 +197,26 @@ class Chain:
         scores : array, shape (k, sequences)
             -inf there.
         """
-        k = check_count("k", k, minimum=1)
+        k, lengths = check_count("k", k, minimum=1), np.diff(self.offsets)
+        # Answers, and scores and predecessors of the longest sequence on every thread.
+        room = 8 * k * (self.n_positions + self.n_sequences) + 16 * k * self.n_labels * int(lengths.max()) * self._threads()
+        check_memory(f"the k={k} best labellings", room, "Lower k, or give fewer or shorter sequences at a time")
         E, A = self._potentials(potentials)
         Y, value = np.empty((k, self.n_positions), np.int64), np.empty((k, self.n_sequences))
         self._run(chain_decode.kbest, (E, A, self.offsets), (Y, value))
         self._check_possible(value[0] > -np.inf)
         return Y, value
 
+    def _threads(self) -> int:
+        """How many ranges of sequences are worked on at once, at most."""
+        return min(self.n_sequences, self.workers.threads)
+
     def sample(self, potentials: Potentials, size: int, random_state: Any = None) -> IntArray:
         """`size` independent labellings, shape (size, positions)."""
+        n = check_count("size", size)
+        check_memory(f"a sample of size={n}", 16 * n * self.n_positions, "Lower size, and draw several times")
         E, A = self._potentials(potentials)
-        Y = np.empty((check_count("size", size), self.n_positions), np.int64)
+        Y = np.empty((n, self.n_positions), np.int64)
         uniforms, log_z = generator(random_state).random(Y.shape), np.empty(self.n_sequences)
         self._run(chain_decode.sample, (E, A, self.offsets, uniforms), (log_z, Y))
         self._check_possible(log_z > -np.inf)

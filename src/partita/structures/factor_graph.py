@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,15 +14,18 @@ from numpy.typing import ArrayLike
 
 from ..core.engines import APPROXIMATE, find_engine
 from ..core.errors import TooLargeError
+from ..core.memory import check_memory, product
 from ..core.parallel import Workers
+from ..core.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
-from ..core.validation import check_choice, check_count
+from ..core.validation import check_choice, check_count, check_real
 from .elimination import Elimination, eliminate, joined, neighbours
 from .junction_tree import JunctionTree
 from .mixture import Mixture
 from .scopes import Scopes, flat_scopes
+from .trivial_bounds import Children
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
 #: Engines of `argmax`; bp is max-product.
@@ -30,6 +34,12 @@ DECODERS = ("auto", "exact", "bp", "max_flow")
 MIXED = "mixed"
 #: Bytes that exact sums take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
 MEMORY, AUTO_ENTRIES = 4e9, 1e9
+#: Bytes above which a limit means nothing.
+MOST = 1e18
+
+
+#: What to do about tables that do not fit.
+TABLES = "Use factors of fewer variables or states"
 
 
 class FactorGraph:
@@ -86,6 +96,8 @@ class FactorGraph:
         counts = np.asarray(cardinalities)
         if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
             raise ValueError("cardinalities must be a vector of integers >= 1, one per variable")
+        states = counts.sum(dtype=np.float64)
+        check_memory(f"a graph whose variables have {states:.4g} states", 8.0 * states, "Lower the cardinalities")
         self.cardinalities: IntArray = counts.astype(np.int64)
         self.n_variables = len(counts)
         self.scope_offsets, self.members = flat_scopes(factors)
@@ -96,13 +108,14 @@ class FactorGraph:
             ),
             f"must have different variables below {self.n_variables}",
         )
-        sizes = np.ones(self.n_factors, np.int64)
-        for numbers, _, counted, _ in self.by_arity:
-            sizes[numbers] = counted.prod(1)
+        sizes = self._table_sizes()
         self.offsets: IntArray = np.concatenate(([0], np.cumsum(sizes)))
         self.size = int(self.offsets[-1])
+        numbering = "integers, the example of every variable, from 0 up in order"
         self.examples: IntArray = (
-            np.zeros(self.n_variables, np.int64) if examples is None else np.asarray(examples, np.int64)
+            np.zeros(self.n_variables, np.int64)
+            if examples is None
+            else whole_array("examples", examples, numbering).astype(np.int64)
         )
         steps = np.diff(self.examples)
         if self.examples.shape != (self.n_variables,) or self.examples[0] != 0 or not np.isin(steps, (0, 1)).all():
@@ -116,9 +129,21 @@ class FactorGraph:
         self.n_jobs = n_jobs
         self.workers = Workers(n_jobs)
 
+    def _table_sizes(self) -> IntArray:
+        """Numbers of entries, compared with the memory there is before they are counted in integers, which overflow."""
+        sizes = np.ones(self.n_factors)
+        for which, scope in self._rows():
+            with np.errstate(over="ignore"):
+                sizes[which] = self.cardinalities[scope].prod(1, dtype=np.float64)
+        if self.n_factors:
+            k = int(sizes.argmax())
+            what = f"the table of factor {k}, which has {len(self.factors[k])} variables,"
+            check_memory(what if sizes[k] > 0.5 * sizes.sum() else "all tables together", 8.0 * sizes.sum(), TABLES)
+        return np.asarray(sizes.astype(np.int64))
+
     def _check(self, wrong: Callable[[IntArray], Any], message: str) -> None:
         """Refuse factors, by number, whose variables are `wrong`."""
-        bad = [int(numbers[flags][0]) for numbers, scope in self._rows() if (flags := wrong(scope)).any()]
+        bad = [int(which[flags][0]) for which, scope in self._rows() if (flags := wrong(scope)).any()]
         if bad:
             raise ValueError(f"factor {min(bad)} {message}, got {self.factors[min(bad)]}")
 
@@ -126,19 +151,19 @@ class FactorGraph:
         """Factors with the same number of variables: their numbers and variables."""
         lengths, out = np.diff(self.scope_offsets), []
         for arity in np.unique(lengths).tolist():
-            numbers = np.flatnonzero(lengths == arity)
-            out.append((numbers, self.members[self.scope_offsets[numbers][:, None] + np.arange(arity)]))
+            which = np.flatnonzero(lengths == arity)
+            out.append((which, self.members[self.scope_offsets[which][:, None] + np.arange(arity)]))
         return out
 
     @cached_property
     def by_arity(self) -> list[tuple[IntArray, IntArray, IntArray, IntArray]]:
         """Factors with the same number of variables: their numbers, variables, cardinalities, and steps within tables."""
         out = []
-        for numbers, scope in self._rows():
+        for which, scope in self._rows():
             counts = self.cardinalities[scope]
             strides = np.ones_like(counts)
             strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
-            out.append((numbers, scope, counts, strides))
+            out.append((which, scope, counts, strides))
         return out
 
     @cached_property
@@ -173,6 +198,9 @@ class FactorGraph:
         check_count("height", height, minimum=1)
         check_count("width", width, minimum=1)
         check_count("k", k, minimum=1)
+        check_memory(
+            f"a grid of {height} x {width}", 16 * product((height, width, max(k * k, 4))), "Lower height, width or k"
+        )
         number = np.arange(height * width).reshape(height, width)
         across = np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()])
         down = np.column_stack([number[:-1].ravel(), number[1:].ravel()])
@@ -183,6 +211,7 @@ class FactorGraph:
         """A factor for each of m variables, then for each pair."""
         check_count("m", m, minimum=1)
         check_count("k", k, minimum=1)
+        check_memory(f"a complete graph of m={m}", 4 * product((m, m, max(k * k, 64))), "Lower m or k")
         return cls(np.full(m, k), [(v,) for v in range(m)] + list(itertools.combinations(range(m), 2)), n_jobs=n_jobs)
 
     @classmethod
@@ -213,6 +242,8 @@ class FactorGraph:
     def tables(self, flat: ArrayLike) -> list[FloatArray]:
         """Views of flat potentials or marginals as tables; leading axes stay."""
         flat = np.asarray(flat)
+        if not flat.ndim or flat.shape[-1] != self.size:
+            raise ValueError(f"there must be {self.size} entries, those of all tables; got shape {flat.shape}")
         shapes = [tuple(self.cardinalities[list(scope)]) for scope in self.factors]
         return [
             flat[..., lo:hi].reshape((*flat.shape[:-1], *shape))
@@ -227,14 +258,17 @@ class FactorGraph:
                 if np.shape(table) != shape:
                     raise ValueError(f"the table of factor {k} must have shape {shape}, got {np.shape(table)}")
             potentials = np.concatenate(
-                [np.zeros(0), *(np.ravel(np.asarray(table, dtype=np.float64)) for table in potentials)]
+                [np.zeros(0), *(np.ravel(real_array(f"table {k}", table)) for k, table in enumerate(potentials))]
             )
-        flat = np.require(potentials, np.float64, ["C", "W"])
+        flat = real_array("potentials", potentials)
         if flat.ndim not in (1, 2) or flat.shape[-1] != self.size:
             raise ValueError(f"potentials must be {self.n_factors} tables or end in {self.size} entries, got {flat.shape}")
-        if flat.size and not flat.max() < np.inf:
-            k = int(np.searchsorted(self.offsets, np.argwhere(~(flat < np.inf))[0][-1], side="right")) - 1
-            raise ValueError(f"potentials must not be NaN or +inf (-inf forbids): factor {k}")
+        if not len(flat) and flat.ndim == 2:
+            raise ValueError("potentials hold no example: they must have at least one row")
+        if not are_potentials(flat):
+            *_, place = at = np.argwhere(not_potential(flat))[0]
+            k = int(np.searchsorted(self.offsets, place, side="right")) - 1
+            raise refusal("potentials", float(flat[tuple(at)]), f": factor {k}")
         return np.atleast_2d(flat)
 
     def _check_possible(self, log_z: FloatArray) -> None:
@@ -277,6 +311,7 @@ class FactorGraph:
             self._plans = limit, found
         return self._plans[1]
 
+    children: Children | None = None  # what `trivial_bounds` compiles once
     _elimination: Elimination | None = None
     _plans: tuple[float, list[Elimination | float]] | None = None
 
@@ -292,7 +327,8 @@ class FactorGraph:
         return self._tree
 
     def _plan(self, memory_limit: float) -> Elimination:
-        found = self.cost(memory_limit / 8.0)
+        limit = min(check_real("memory_limit", memory_limit, minimum=0.0, strict=True, finite=False), MOST)
+        found = self.cost(limit / 8.0)
         if not isinstance(found, Elimination):
             raise TooLargeError(
                 f"exact sums need a table of {found:.3g} entries or more, by the orders tried; the limit is "
@@ -304,27 +340,29 @@ class FactorGraph:
                 f"exact sums need {found.memory:.3g} bytes (width {found.width}, {len(found.cliques)} cliques); the limit is"
                 f" {memory_limit:.3g}. Raise memory_limit, or choose an approximate engine"
             )
+        check_memory("an exact sum", found.memory, "Choose an approximate engine, or lower memory_limit for engine='auto'")
         return found
 
     def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
         """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
         flat, states = self.potentials(potentials), self._states(y)
         index = np.zeros((self.n_factors, len(states)), np.int64)
-        for numbers, scope, _, strides in self.by_arity:
+        for which, scope, _, strides in self.by_arity:
             for v, step in zip(scope.T, strides.T, strict=True):
-                index[numbers] += step[:, None] * states.T[v]
+                index[which] += step[:, None] * states.T[v]
         rows = max(len(flat), len(states))
+        if min(len(flat), len(states)) not in (1, rows):
+            raise ValueError(f"potentials and y must have as many rows, or one row; got {len(flat)} and {len(states)}")
         picked = np.broadcast_to(flat, (rows, self.size))[np.arange(rows)[:, None], self.offsets[:-1] + index.T]
         place = self.n_examples * np.arange(rows)[:, None] + self.factor_examples
         sums = np.bincount(place.ravel(), weights=picked.ravel(), minlength=rows * self.n_examples)
         return np.asarray(sums, dtype=np.float64)
 
     def _states(self, y: ArrayLike) -> IntArray:
-        states = np.atleast_2d(np.asarray(y))
-        if states.shape[-1] != self.n_variables or states.dtype.kind not in "iu":
-            raise ValueError(
-                f"y must be {self.n_variables} integers, one state per variable; got {states.shape} of {states.dtype}"
-            )
+        shape = f"{self.n_variables} integers, one state per variable"
+        states = np.atleast_2d(whole_array("y", y, shape))
+        if states.ndim != 2 or states.shape[-1] != self.n_variables:
+            raise ValueError(f"y must be {shape}; got {states.shape} of {states.dtype}")
         bad = (states < 0) | (states >= self.cardinalities)
         if bad.any():
             row, v = np.argwhere(bad)[0]
@@ -488,13 +526,15 @@ class FactorGraph:
 
     def sample(self, potentials: Any, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` independent configurations, shape (size, variables), of one set of potentials."""
+        n = check_count("size", size)
+        check_memory(f"a sample of size={n}", 16 * n * self.n_variables, "Lower size, and draw several times")
         flat, tree = self.potentials(potentials), self.tree(**options)
         if len(flat) != 1:
             raise ValueError(f"potentials must be one set of tables, got {len(flat)}")
         messages, log_z = np.empty(tree.n_messages), np.zeros(self.n_examples)
         self._collect(tree, flat[0], messages, log_z, self.workers)
         self._check_possible(log_z)
-        states = np.zeros((check_count("size", size), self.n_variables), np.int64)
+        states = np.zeros((n, self.n_variables), np.int64)
         uniforms = generator(random_state).random((size, max(1, len(tree.examples))))
 
         def draws(first: int, last: int) -> None:
@@ -507,13 +547,7 @@ class FactorGraph:
     def condition(self, evidence: Mapping[int, int]) -> tuple[FactorGraph, IntArray]:
         """The graph given the states of some variables, which then have one state each, and the entries of the potentials
         that remain: those of the new graph are ``potentials[..., index]``."""
-        known = np.full(self.n_variables, -1, np.int64)
-        for v, state in evidence.items():
-            if not 0 <= v < self.n_variables:
-                raise ValueError(f"evidence names variable {v}; there are {self.n_variables}")
-            if not 0 <= state < self.cardinalities[v]:
-                raise ValueError(f"evidence gives state {state} to variable {v}, which has {self.cardinalities[v]}")
-            known[v] = state
+        known = self._known(evidence)
         index = []
         for k, scope in enumerate(self.factors):
             part = np.arange(self.offsets[k], self.offsets[k + 1]).reshape(tuple(self.cardinalities[list(scope)]))
@@ -521,6 +555,24 @@ class FactorGraph:
         counts = np.where(known < 0, self.cardinalities, 1)
         graph = FactorGraph(counts, Scopes(self.scope_offsets, self.members), examples=self.examples, n_jobs=self.n_jobs)
         return graph, np.concatenate([np.zeros(0, np.int64), *index])
+
+    def _known(self, evidence: Mapping[int, int]) -> IntArray:
+        """The state of every variable that has one by the evidence, -1 for the others."""
+        if not isinstance(evidence, Mapping):
+            raise ValueError(
+                f"evidence must be a dict from numbers of variables to numbers of states, as {{0: 1}}; got {evidence!r}"
+            )
+        known = np.full(self.n_variables, -1, np.int64)
+        for v, state in evidence.items():
+            for what, number in (("variable", v), ("state", state)):
+                if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+                    raise ValueError(f"evidence must have integers only, as {{0: 1}}; got {what} {number!r}")
+            if not 0 <= v < self.n_variables:
+                raise ValueError(f"evidence names variable {v}; there are {self.n_variables}, numbered from 0")
+            if not 0 <= state < self.cardinalities[v]:
+                raise ValueError(f"evidence gives state {state} to variable {v}, which has {self.cardinalities[v]}")
+            known[v] = state
+        return known
 
     def variable_marginals(self, marginals: ArrayLike) -> list[FloatArray]:
         """The probability of every state of every variable, from those of tables; uniform for a variable in no factor."""

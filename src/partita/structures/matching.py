@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from ..core.engines import find_engine
 from ..core.errors import TooLargeError
+from ..core.memory import check_memory, product
 from ..core.parallel import Workers
+from ..core.potentials import are_potentials, not_potential, real_array, refusal
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
@@ -66,14 +68,16 @@ class _Matchings:
             raise ValueError(f"potentials must have shape {tail} or (examples, *{tail}), got {np.shape(potentials)}")
         if not len(flat):
             raise ValueError("potentials hold no example")
-        if flat.size and not flat.max() < np.inf:
-            raise ValueError("potentials must not be NaN or +inf (-inf forbids an edge)")
+        if not are_potentials(flat):
+            raise refusal("potentials", float(flat[not_potential(flat)][0]), forbids="forbids an edge")
         return flat
 
     def score(self, potentials: ArrayLike, y: ArrayLike) -> FloatArray:
         """The sum of the weights of the edges in a matching, of each example; -inf if one is forbidden."""
         flat, chosen = self.weights(potentials), self._edges(y)
         rows = max(len(flat), len(chosen))
+        if min(len(flat), len(chosen)) not in (1, rows):
+            raise ValueError(f"potentials and y must have as many examples, or one; got {len(flat)} and {len(chosen)}")
         picked = np.broadcast_to(flat, (rows, self.n_edges))
         used = np.broadcast_to(chosen, picked.shape) > 0.0
         return np.asarray(np.where(used, picked, 0.0).sum(1))
@@ -109,7 +113,28 @@ class _Matchings:
             report(f"engine {name}", result.status)
         else:
             result = self.free_energy(flat, **({"rho": 1.0} | options))
+        if not result.exact:
+            result = result.within(*self._trivial_bounds(flat))
         return replace(result, marginals=self._shaped(result.marginals, potentials))
+
+    def _trivial_bounds(self, flat: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Numbers below and above log Z. If every vertex chose an edge, or none, by itself, with half of its weight, all
+        matchings would be among the choices; on two sides the vertices of one side choose for both."""
+        B, V = len(flat), self.n_vertices
+        place = (V * np.arange(B)[:, None] + self.ends.T.ravel()).ravel()
+        weights = np.tile(flat if self.left else 0.5 * flat, (1, 2)).ravel()
+        top = np.full(B * V, -np.inf if self.perfect else 0.0)
+        np.maximum.at(top, place, weights)
+        top = np.where(top > -np.inf, top, 0.0)
+        sums = np.bincount(place, np.exp(weights - top[place]), B * V)
+        if not self.perfect:
+            sums += np.exp(-top)
+        with np.errstate(divide="ignore"):
+            logs = (top + np.log(sums)).reshape(B, V)
+        upper = np.minimum(logs[:, : self.left].sum(1), logs[:, self.left :].sum(1)) if self.left else logs.sum(1)
+        room = 1e-13 * (1.0 + np.abs(logs).sum(1))
+        lower = np.full(B, -np.inf if self.perfect else 0.0)
+        return lower, np.where(np.isfinite(upper), upper + room, np.inf)
 
     def free_energy(self, weights: FloatArray, messages: Any = None, **options: Any) -> Result:
         """`infer` on a checked matrix of examples times edges: exact without options, else by free energies."""
@@ -120,6 +145,15 @@ class _Matchings:
         result: Result = find_engine("matching_bethe")(self, weights, messages=messages, **options)
         report("engine bethe", result.status)
         return replace(result, engine="bethe")
+
+    def _one(self, potentials: ArrayLike, size: int) -> FloatArray:
+        """Checked potentials of the one example that is to be drawn from, and that the draws will fit."""
+        n = check_count("size", size)
+        check_memory(f"a sample of size={n}", 16 * n * self.n_vertices, "Lower size, and draw several times")
+        flat = self.weights(potentials)
+        if len(flat) != 1:
+            raise ValueError(f"potentials must be those of one example, got {len(flat)}")
+        return flat
 
     def _choose(self, engine: str, options: dict[str, Any]) -> str:
         check_choice("engine", engine, ENGINES)
@@ -180,13 +214,14 @@ class BipartiteMatching(_Matchings):
 
     def __init__(self, n: int, n_jobs: int | None = None) -> None:
         self.n = check_count("n", n, minimum=1)
+        check_memory(f"a matching of n={n}", 64 * product((n, n)), "Lower n, or use Matching with the edges there are")
         self.n_vertices, self.left = 2 * n, n
         self.ends = np.column_stack([np.repeat(np.arange(n), n), n + np.tile(np.arange(n), n)])
         super().__init__(n_jobs)
 
     def weights(self, potentials: ArrayLike) -> FloatArray:
         """Checked potentials as a matrix: examples times edges, row by row."""
-        W = np.require(potentials, np.float64, ["C", "W"])
+        W = real_array("potentials", potentials)
         if W.ndim not in (2, 3) or W.shape[-2:] != (self.n, self.n):
             n = self.n
             raise ValueError(f"potentials must have shape ({n}, {n}) or (examples, {n}, {n}), got {W.shape}")
@@ -253,10 +288,7 @@ class BipartiteMatching(_Matchings):
 
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` permutations, shape (size, n), of one example: independent ones for small n, else by a Markov chain."""
-        flat = self.weights(potentials)
-        if len(flat) != 1:
-            raise ValueError(f"potentials must be those of one example, got {len(flat)}")
-        check_count("size", size)
+        flat = self._one(potentials, size)
         if self.n > LARGEST_EXACT - 2 or options:
             return np.asarray(find_engine("matching_chain")(self, flat[0], size, generator(random_state), **options))
         A, _ = self._scaled(flat)
@@ -307,18 +339,20 @@ class Matching(_Matchings):
         self.complete = np.ndim(graph) == 0
         if self.complete:
             n = check_count("graph", graph, minimum=2)
+            check_memory(f"a complete graph of {n} vertices", 40 * product((n, n)), "Give the edges there are")
             self.ends = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
         else:
             self.ends = _checked_edges(graph)
             n = int(self.ends.max()) + 1
         self.n_vertices = n if n_vertices is None else check_count("n_vertices", n_vertices, minimum=n)
+        check_memory(f"a graph of {self.n_vertices} vertices", 64 * self.n_vertices, "Number vertices from 0 without gaps")
         if perfect and self.n_vertices % 2:
             raise ValueError(f"a perfect matching needs an even number of vertices, got {self.n_vertices}")
         super().__init__(n_jobs)
 
     def weights(self, potentials: ArrayLike) -> FloatArray:
         """Checked potentials as a matrix: examples times edges."""
-        W = np.require(potentials, np.float64, ["C", "W"])
+        W = real_array("potentials", potentials)
         n = self.n_vertices
         if self.complete and W.ndim in (2, 3) and W.shape[-2:] == (n, n):
             flat = np.ascontiguousarray(W.reshape(-1, n, n)[:, self.ends[:, 0], self.ends[:, 1]])
@@ -432,10 +466,7 @@ class Matching(_Matchings):
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` matchings as partners, shape (size, vertices), of one example: independent ones of small graphs, else by
         a Markov chain."""
-        flat = self.weights(potentials)
-        if len(flat) != 1:
-            raise ValueError(f"potentials must be those of one example, got {len(flat)}")
-        check_count("size", size)
+        flat = self._one(potentials, size)
         if self.n_vertices > LARGEST_EXACT - 2 or options:
             return np.asarray(find_engine("matching_chain")(self, flat[0], size, generator(random_state), **options))
         A, alone, _ = self._scaled(flat)

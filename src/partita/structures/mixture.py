@@ -60,23 +60,26 @@ class Mixture:
     def infer(self, potentials: FloatArray, **options: Any) -> Result:
         """Answers of both parts as one; options are those of tree-reweighted belief propagation."""
         graph, rows = self.graph, len(potentials)
-        log_z, lower, upper, gap = (np.full((rows, graph.n_examples), bound) for bound in (np.nan, -np.inf, np.inf, 0.0))
-        marginals = np.zeros_like(potentials)
-        result = Result(log_z, marginals)
+        log_z, own, lower, upper, gap = (
+            np.full((rows, graph.n_examples), bound) for bound in (np.nan, np.nan, -np.inf, np.inf, 0.0)
+        )
+        marginals, result = np.zeros_like(potentials), None
         for part, engine in ((self.exact, "exact"), (self.rest, "trw")):
             if part is None:
                 continue
-            own = {"memory_limit": self.memory_limit} if engine == "exact" else options
-            result = part.graph.infer(potentials[:, part.index], engine, **own)
-            pieces = ((log_z, result.log_z), (lower, result.lower), (upper, result.upper), (gap, result.certificate))
-            for whole, piece in pieces:
+            given = {"memory_limit": self.memory_limit} if engine == "exact" else options
+            result = part.graph.infer(potentials[:, part.index], engine, **given)
+            found = (result.log_z, result.free_energy, result.lower, result.upper, result.certificate)
+            for whole, piece in zip((log_z, own, lower, upper, gap), found, strict=True):
                 if piece is not None:
                     whole[:, part.examples] = piece.reshape(rows, -1)
             marginals[:, part.index] = result.marginals
-        bounds: dict[str, Any] = {"lower": lower.ravel(), "upper": upper.ravel()}
+        assert result is not None
+        joint = {"log_z": log_z, "free_energy": own, "lower": lower, "upper": upper}
         if options.get("certify"):
-            bounds["certificate"] = gap.ravel()
-        return replace(result, log_z=log_z.ravel(), marginals=marginals, engine="mixed", **bounds)
+            joint["certificate"] = gap
+        flat: dict[str, Any] = {name: values.ravel() for name, values in joint.items()}
+        return replace(result, marginals=marginals, engine="mixed", **flat)
 
     def argmax(self, potentials: FloatArray, **options: Any) -> tuple[IntArray, FloatArray]:
         """Best configurations, and good ones by max-product, whose options these are."""

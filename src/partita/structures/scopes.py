@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.results import IntArray
+
+FACTORS = "factors must be tuples of integers, or integer matrices with a factor in every row"
 
 
 class Scopes(NamedTuple):
@@ -25,6 +27,8 @@ def flat_scopes(factors: Iterable[Any]) -> Scopes:
         return factors
     lengths: list[IntArray] = []
     members: list[IntArray] = []
+    if not isinstance(factors, Iterable) or isinstance(factors, str | bytes | Mapping):
+        raise ValueError(f"{FACTORS}; got {type(factors).__name__}")
     for matrix, group in itertools.groupby(factors, lambda entry: isinstance(entry, np.ndarray) and entry.ndim == 2):
         if matrix:
             for entry in group:
@@ -34,13 +38,14 @@ def flat_scopes(factors: Iterable[Any]) -> Scopes:
                 members.append(entry.astype(np.int64).ravel())
         else:
             try:
-                scopes = [tuple(operator.index(v) for v in scope) for scope in group]
-            except TypeError:
-                raise ValueError(
-                    "factors must be tuples of integers, or integer matrices with a factor in every row"
-                ) from None
+                given = [tuple(scope) for scope in group]
+                if bool in set(map(type, itertools.chain.from_iterable(given))):
+                    raise TypeError
+                scopes = [tuple(operator.index(v) for v in scope) for scope in given]
+                members.append(np.array([v for scope in scopes for v in scope], dtype=np.int64))
+            except (TypeError, OverflowError):
+                raise ValueError(FACTORS) from None
             lengths.append(np.array([len(scope) for scope in scopes], dtype=np.int64))
-            members.append(np.array([v for scope in scopes for v in scope], dtype=np.int64))
     offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
     return Scopes(offsets, np.concatenate([np.zeros(0, np.int64), *members]))
 

@@ -87,7 +87,7 @@ def scored(point: FloatArray, potentials: FloatArray, polytope: str, delta: floa
     used = np.asarray(point, dtype=np.float64)
     if used.shape != np.shape(potentials):
         raise ValueError(f"the answer of the solver must have shape {np.shape(potentials)}, got {used.shape}")
-    if used.size and (used.min() < -1e-9 or used.max() > 1.0 + 1e-9):
+    if used.size and not (used.min() >= -1e-9 and used.max() <= 1.0 + 1e-9):  # NaN too
         raise ValueError("the answer of the solver must have shares from 0 to 1")
     value = float(np.where(used > 0.0, potentials, 0.0) @ used)
     return Answer(used, value, polytope, delta)
