@@ -313,5 +313,7 @@ def test_unscaled_columns(name):
 
 def test_sizes_beyond_memory_are_refused_before_work():
     X = sp.csr_matrix((np.ones(2000), (np.arange(2000), np.arange(2000))), shape=(2000, 10**8))
-    with pytest.raises(TooLargeError, match="a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"):
+    with pytest.raises(
+        TooLargeError, match="a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"
+    ):
         SoftmaxRegression().fit(X, np.arange(2000) % 1000)

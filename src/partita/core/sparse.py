@@ -72,18 +72,24 @@ def _check_coordinates(name: str, matrix: Any) -> None:
             raise _broken(name, f"row and col must be integers, one for each of {data.shape} data, got {values.shape}")
         if len(values) and (int(values.min()) < 0 or int(values.max()) >= matrix.shape[axis]):
             which = ("row", "col")[axis]
-            raise _broken(name, f"{which} must be from 0 to {matrix.shape[axis] - 1}, got {int(values.min())} to {int(values.max())}")
+            raise _broken(
+                name, f"{which} must be from 0 to {matrix.shape[axis] - 1}, got {int(values.min())} to {int(values.max())}"
+            )
 
 
 def _check_lists(name: str, matrix: Any) -> None:
     """SciPy reads as many entries of a list of data as its list of columns has."""
     if not len(matrix.rows) == len(matrix.data) == matrix.shape[0]:
-        raise _broken(name, f"rows and data must have {matrix.shape[0]} lists, got {len(matrix.rows)} and {len(matrix.data)}")
+        raise _broken(
+            name, f"rows and data must have {matrix.shape[0]} lists, got {len(matrix.rows)} and {len(matrix.data)}"
+        )
     for i, (columns, values) in enumerate(zip(matrix.rows, matrix.data, strict=True)):
         if len(columns) != len(values):
             raise _broken(name, f"row {i} has {len(columns)} columns and {len(values)} data")
         if len(columns) and not 0 <= min(columns) <= max(columns) < matrix.shape[1]:
-            raise _broken(name, f"columns must be from 0 to {matrix.shape[1] - 1}, row {i} has {min(columns)} to {max(columns)}")
+            raise _broken(
+                name, f"columns must be from 0 to {matrix.shape[1] - 1}, row {i} has {min(columns)} to {max(columns)}"
+            )
 
 
 def _check_blocks(name: str, matrix: Any) -> None:

@@ -28,7 +28,14 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
         estimator.__dict__.pop("feature_names_in_", None)
         return X, y
     X, y = validate_data(
-        estimator, sound_input(X), y, accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True, ensure_min_features=1
+        estimator,
+        sound_input(X),
+        y,
+        accept_sparse="csr",
+        dtype=np.float64,
+        order="C",
+        accept_large_sparse=True,
+        ensure_min_features=1,
     )
     check_classification_targets(y)
     return X, y
