@@ -11,13 +11,26 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
-from partita import LBFGS, ConvergenceWarning, LatentSoftmax, Majorize, Newton, SoftmaxRegression, Status, load, minimize
+from partita import (
+    LBFGS,
+    ConvergenceWarning,
+    LatentSoftmax,
+    Majorize,
+    Newton,
+    SoftmaxRegression,
+    Status,
+    TooLargeError,
+    load,
+    minimize,
+)
+from partita.estimators.latent_softmax import latent_objective
 
 SETS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
 
@@ -50,6 +63,7 @@ def clusters_depend_on_the_order_of_rows(estimator):
 # Some checks compare two fits of one problem to 7 digits.
 @parametrize_with_checks(
     [
+        LatentSoftmax(),
         LatentSoftmax(l2=0.1, tol=1e-10),
         LatentSoftmax(l2=0.1, n_init=2, init="kmeans", tol=1e-10),
         LatentSoftmax(n_hidden=1, l2=0.1, solver="majorize", tol=1e-10),
@@ -128,7 +142,7 @@ def test_probabilities_agree():
 @pytest.mark.parametrize("init", ["random", "kmeans"])
 def test_scale_and_shift_of_columns_do_not_matter_to_starts(init):
     X, y = data("wine")
-    model = LatentSoftmax(init=init, random_state=0, max_iter=0)
+    model = LatentSoftmax(l2=0.0, init=init, random_state=0, max_iter=0)
     with pytest.warns(ConvergenceWarning):
         plain = clone(model).fit(X, y)
     with pytest.warns(ConvergenceWarning):
@@ -179,7 +193,7 @@ def test_constant_columns_have_no_weight(value, weighted, wide):
 def test_very_large_and_very_small_columns(factor, convert):
     """Their squares are out of range."""
     X, y = data("iris")
-    plain, scaled = (LatentSoftmax(random_state=0, max_iter=20) for _ in range(2))
+    plain, scaled = (LatentSoftmax(l2=0.0, random_state=0, max_iter=20) for _ in range(2))
     with pytest.warns(ConvergenceWarning):
         plain.fit(convert(X), y)
     with pytest.warns(ConvergenceWarning):
@@ -422,7 +436,7 @@ def test_interrupt_ends_all_starts_and_keeps_the_best(monkeypatch):
 
     monkeypatch.setattr(Majorize, "advance", advance)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = LatentSoftmax(solver="majorize", n_init=4, random_state=0, n_jobs=2).fit(X, y)
+        model = LatentSoftmax(l2=0.0, solver="majorize", n_init=4, random_state=0, n_jobs=2).fit(X, y)
     assert model.status_ is Status.INTERRUPTED
     assert np.isfinite(model.objectives_[0])
     assert np.isnan(model.objectives_[2])  # the main thread's second
@@ -484,8 +498,8 @@ def test_verbose_tells_starts_apart(capsys):
     LatentSoftmax(l2=1.0, verbose=2, n_init=2, random_state=0).fit(X, y)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "start 1 of 2, lbfgs: iteration 1, objective" in captured.err
-    assert "start 2 of 2, lbfgs: iteration 1, objective" in captured.err
+    assert "start 1 of 2, newton: iteration 1, objective" in captured.err
+    assert "start 2 of 2, newton: iteration 1, objective" in captured.err
 
 
 def test_iteration_limit_warns_with_the_cure():
@@ -493,3 +507,35 @@ def test_iteration_limit_warns_with_the_cure():
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model = LatentSoftmax(max_iter=2, random_state=0).fit(X, y)
     assert model.n_iter_ == 2
+
+
+def test_probabilities_are_at_most_one_and_rows_sum_to_one():
+    """1 + 2e-15 made scikit-learn's log-loss NaN, and a grid search take n_hidden=1."""
+    rng = np.random.default_rng(0)
+    X, y = 30.0 * rng.normal(size=(600, 4)), rng.integers(0, 3, 600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LatentSoftmax(n_hidden=3, l2=0.0, random_state=0, max_iter=20).fit(X, y)
+    model.coef_ *= 50.0
+    for P in (model.predict_proba(X), model.hidden_proba(X).reshape(600, -1)):
+        assert P.max() <= 1.0
+        assert np.abs(P.sum(axis=1) - 1.0).max() <= 4e-16
+    assert model.predict_log_proba(X).max() <= 0.0
+    assert np.isfinite(log_loss(y, model.predict_proba(X)))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_default_does_not_overfit(name):
+    X, y = data(name)
+    model = LatentSoftmax(random_state=0)
+    found, plain = (-cross_val_score(m, X, y, scoring="neg_log_loss", cv=5).mean() for m in (model, SoftmaxRegression()))
+    assert found < 1.5 * plain
+
+
+def test_sizes_beyond_memory_are_refused_before_work():
+    X, y = data("iris")
+    message = r"n_hidden=1000000000 with 4 features, 3 classes and 150 examples needs 22\.9 TB; .* Lower n_hidden"
+    with pytest.raises(TooLargeError, match=message):
+        LatentSoftmax(n_hidden=10**9).fit(X, y)
+    with pytest.raises(TooLargeError, match="a model of 3000000000 outputs for 150 examples of 4 columns"):
+        latent_objective(X, np.eye(3, dtype=bool)[y], n_hidden=10**9)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from sklearn.base import clone
 
 import partita
-from partita import MaxEnt, Status, minimize
+from partita import ConvergenceWarning, MaxEnt, Status, minimize
 from partita.features import LabelFeatures
 from partita.objectives import Likelihood
 from partita.objectives.feasibility import smallest_conflict
@@ -239,3 +242,126 @@ def test_the_conflict_named_is_smallest_among_many():
     problem = MomentProblem(F[:, 288:], target[288:], 4, np.ones(300))
     with pytest.raises(ValueError, match="equality 2 and equality 3 together"):
         problem.raise_conflict()
+
+
+STATES = [[0, 0], [1, 0], [0, 1], [1, 1]]
+#: P(a) = 0.2, P(b) = 0.9, independent
+RAKED = [0.08, 0.02, 0.72, 0.18]
+
+
+@pytest.mark.parametrize("kind", ["series", "dict", "row", "column", "list"])
+@pytest.mark.parametrize("table", ["frame", "dict"])
+def test_names_win_over_positions(kind, table):
+    pandas = pytest.importorskip("pandas")
+    targets = pandas.Series({"b": 0.9, "a": 0.2})
+    given = {
+        "series": targets,
+        "dict": targets.to_dict(),
+        "row": targets.to_frame().T,
+        "column": targets.to_frame(),
+        "list": [0.2, 0.9],
+    }[kind]
+    frame = pandas.DataFrame(STATES, columns=["a", "b"])
+    features = frame if table == "frame" else {key: frame[key].tolist() for key in frame}
+    np.testing.assert_allclose(MaxEnt(features, given).fit().probabilities_, RAKED, atol=1e-9)
+
+
+def test_names_win_in_inequalities_states_and_prior():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(STATES, columns=["a", "b"], index=["none", "a", "b", "both"])
+    either = np.array([[0, 0], [0, 1], [0, 2], [1, 1]])
+    expected = MaxEnt(STATES, [0.2, 0.6], inequality=(either, [0.15, 0.5]), prior=[1, 2, 3, 4]).fit()
+    other = pandas.DataFrame(either, columns=["x", "y"], index=frame.index).loc[["both", "b", "none", "a"], ["y", "x"]]
+    model = MaxEnt(
+        frame,
+        pandas.Series({"b": 0.6, "a": 0.2}),
+        inequality=(other, {"x": 0.15, "y": 0.5}),
+        prior=pandas.Series({"both": 4, "a": 2, "none": 1, "b": 3}),
+    ).fit()
+    np.testing.assert_allclose(model.probabilities_, expected.probabilities_, atol=1e-9)
+    by_dict = MaxEnt(frame, [0.2, 0.6], prior={"both": 4, "a": 2, "none": 1, "b": 3}).fit()
+    np.testing.assert_allclose(by_dict.probabilities_, MaxEnt(STATES, [0.2, 0.6], prior=[1, 2, 3, 4]).fit().probabilities_)
+
+
+def test_numbered_columns_and_positions_agree():
+    pandas = pytest.importorskip("pandas")
+    for features in (STATES, pandas.DataFrame(STATES)):
+        for targets in (pandas.Series([0.2, 0.9]), pandas.Series([0.9, 0.2], index=[1, 0]), {1: 0.9, 0: 0.2}):
+            np.testing.assert_allclose(MaxEnt(features, targets).fit().probabilities_, RAKED, atol=1e-9)
+    named = pandas.DataFrame(STATES, columns=["a", "b"])
+    np.testing.assert_allclose(MaxEnt(named, pandas.Series([0.2, 0.9])).fit().probabilities_, RAKED, atol=1e-9)
+
+
+def test_names_that_do_not_match_are_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(STATES, columns=["a", "b"])
+    double = pandas.DataFrame(STATES, columns=["a", "a"])
+    cases = [
+        (
+            frame,
+            {"a": 0.2, "c": 0.9},
+            r"equality has 'c', which features has not and lacks 'b'\. Names of features: 'a', 'b'",
+        ),
+        (frame, {"a": 0.2}, "equality lacks 'b'"),
+        (frame, pandas.Series([0.2, 0.9, 0.1], index=["a", "b", "b"]), "equality: 'b' occurs more than once"),
+        (double, [0.2, 0.9], "columns of features: 'a' occurs more than once"),
+        (
+            STATES,
+            {"a": 0.2, "b": 0.9},
+            "features is an array, whose columns are 0 to 1: give it as a frame, or equality as a",
+        ),
+        (pandas.DataFrame({"a": [0, 1], "b": ["x", "y"]}), [0.1, 0.2], "column 'b' is not. Code categories"),
+        (frame.astype(float).replace(1.0, np.nan), [0.2, 0.9], "column 'a' holds NaN or infinity"),
+        (frame, [0.2, np.nan], "equality must be 2 finite numbers"),
+        (frame, {"b": 3.0, "a": 0.2}, r"equality 'b': target 3 lies outside \[0, 1\]"),
+    ]
+    for features, targets, message in cases:
+        with pytest.raises(ValueError, match=message):
+            MaxEnt(features, targets).fit()
+    with pytest.raises(ValueError, match=r"inequality\[1\] has 'c', which inequality\[0\] has not"):
+        MaxEnt(inequality=(frame, {"a": 0.1, "b": 0.1, "c": 0.1})).fit()
+    with pytest.raises(ValueError, match="prior names its states, but features does not"):
+        MaxEnt(frame, [0.2, 0.9], prior={"x": 1.0}).fit()
+    contradiction = pandas.DataFrame({"a": [0, 1, 2], "minus a": [0, -1, -2]})
+    with pytest.raises(ValueError, match="no distribution on these states satisfies equality 'a' and equality 'minus a'"):
+        MaxEnt(contradiction, [1.0, -0.5]).fit()
+
+
+@pytest.mark.parametrize("targets", [[4.5], [6.0], [5.9999]])
+def test_an_interrupt_at_any_call_leaves_the_model_whole(targets):
+    """The interrupt comes at the k-th Python call, for many k: it is raised and changes nothing, or is a status."""
+    model = MaxEnt(np.arange(1, 7), [3.5]).fit()
+    before, raised, kept = dict(vars(model)), 0, 0
+    model.set_params(equality=targets)
+
+    def interrupt_at(count):
+        left = [count]
+
+        def profile(frame, event, argument):
+            if "partita" in frame.f_code.co_filename and event == "call":
+                left[0] -= 1
+                if left[0] == 0:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+        return profile
+
+    for count in range(1, 300, 5):
+        model.__dict__.update(before | {"equality": targets})
+        sys.setprofile(interrupt_at(count))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit()
+            kept += model.status_ is Status.INTERRUPTED
+            assert len(model.trace_) > 0
+            assert model.probabilities_.sum() == pytest.approx(1.0)
+        except KeyboardInterrupt:
+            raised += 1
+            assert {key: value for key, value in vars(model).items() if key != "equality"} == {
+                key: value for key, value in before.items() if key != "equality"
+            }
+        finally:
+            sys.setprofile(None)
+    assert raised > 0
+    assert kept > 0 or targets == [6.0]  # which one linear program decides

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from partita import ConvergenceWarning, Majorize, Newton, SoftmaxRegression, Status
+from partita import ConvergenceWarning, Majorize, Newton, SoftmaxRegression, Status, TooLargeError
 
 SETS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
 
@@ -309,3 +309,11 @@ def test_unscaled_columns(name):
     assert model.status_ in (Status.CONVERGED, Status.PRECISION)
     wide = SoftmaxRegression(l2=1.0, tol=1e-7, solver=Newton("cg")).fit(X, y)
     assert abs(model.trace_.objective[-1] - wide.trace_.objective[-1]) <= 1e-6 * model.trace_.objective[-1]
+
+
+def test_sizes_beyond_memory_are_refused_before_work():
+    X = sp.csr_matrix((np.ones(2000), (np.arange(2000), np.arange(2000))), shape=(2000, 10**8))
+    with pytest.raises(
+        TooLargeError, match="a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"
+    ):
+        SoftmaxRegression().fit(X, np.arange(2000) % 1000)

@@ -76,7 +76,7 @@ LATENT = {
 def test_latent_likelihood_never_falls(name, n_hidden, data_dir):
     X, y = LATENT[name](data_dir)
     for solver in (Majorize("descending", None), Majorize()):
-        model = LatentSoftmax(n_hidden, solver=solver, max_iter=60, random_state=0)
+        model = LatentSoftmax(n_hidden, l2=0.0, solver=solver, max_iter=60, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             trace = model.fit(X, y).trace_

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.protocols import BOUNDS
 from ..core.results import FloatArray
@@ -163,6 +164,7 @@ class RankOneCurvature(PotentialCurvature):
 
     def pairs(self) -> FloatArray:
         n = self.D.shape[1]
+        check_memory(f"curvatures of {n} labels in {self.n_examples} examples", 4.0 * n * (n + 1) * self.n_examples)
         out = np.empty((n * (n + 1) // 2, self.n_examples))
         tasks = [(self.D, self.top, lo, hi, out) for lo, hi in self._ranges(2.0 * out.size)]
         self.workers.run(curvature.rank_one_pairs, tasks)
@@ -195,6 +197,7 @@ class SequentialCurvature(PotentialCurvature):
 
     def pairs(self) -> FloatArray:
         n = int(self.offsets[1])
+        check_memory(f"curvatures of {n} labels in {self.n_examples} examples", 4.0 * n * (n + 1) * self.n_examples)
         out = np.empty((n * (n + 1) // 2, self.n_examples))
         arguments = (self.order, self.beta, self.kappa, n)
         self.workers.run(curvature.sequential_pairs, [(*arguments, lo, hi, out) for lo, hi in self._ranges(3.0 * out.size)])

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution, Status
+from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_real, check_weights
 from ..io import DiscreteNetwork, write_bif
 from ..objectives.network import NEVER, NetworkLikelihood
@@ -392,7 +393,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         layout, objective, u = self._read(X)
         tables = objective.sets.variable_marginals(u, layout.net.n)
         some: Any = (objective.sets.states[:, : layout.net.n] < 0).any(axis=0)
-        return {name: tables[v] for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden}
+        return {name: normalized(tables[v]) for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden}
 
     def predict_marginals(self, X: Any) -> dict[Hashable, FloatArray]:
         """The same as `predict_proba`: the name that all Partita estimators share."""

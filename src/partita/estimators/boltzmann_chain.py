@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
+from ..core.simplex import normalized
 from ..core.validation import check_count, check_real, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
 from ..objectives.chain_composite import composite_of
@@ -222,7 +223,7 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         x, offsets = self._read(X)
         chain, P = self._chain(offsets), np.zeros((0, len(self.classes_)))
         if chain is not None:
-            P = chain.infer((self.token_weights_[x], self.transition_weights_)).marginals[0]
+            P = normalized(chain.infer((self.token_weights_[x], self.transition_weights_)).marginals[0])
         if as_array:
             return split(P, offsets)
         labels = self.classes_.tolist()

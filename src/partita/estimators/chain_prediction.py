@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.random import generator
 from ..core.results import FloatArray
+from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_level, check_weights
 from ..objectives.chain_information import EXACT, chain_errors
 from ..report import CoefficientTable, CountPrinter
@@ -54,7 +55,7 @@ class LabellingMixin(ChainWeightsMixin):
         tagging = Tagging(self, X, lengths)
         P = np.zeros((0, len(tagging.labels)))
         if tagging.chain is not None:
-            P = self._label_marginals(tagging)
+            P = normalized(self._label_marginals(tagging))
         if as_array:
             return split(P, tagging.data.offsets)
         return split([dict(zip(tagging.labels, row, strict=True)) for row in P.tolist()], tagging.data.offsets)

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
+
+from ..core.sparse import sound_csr
 
 #: Span of integer labels up to which they are counted, and number from which that is worth it.
 FEW_LABELS = 1000
@@ -25,10 +28,29 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
         estimator.__dict__.pop("feature_names_in_", None)
         return X, y
     X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True, ensure_min_features=1
+        estimator,
+        sound_input(X),
+        y,
+        accept_sparse="csr",
+        dtype=np.float64,
+        order="C",
+        accept_large_sparse=True,
+        ensure_min_features=1,
     )
     check_classification_targets(y)
     return X, y
+
+
+def prediction_data(estimator: Any, X: Any) -> Any:
+    """X for a fitted estimator as a float64 array or CSR matrix, its columns checked against those of the fit."""
+    return validate_data(
+        estimator, sound_input(X), accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True
+    )
+
+
+def sound_input(X: Any) -> Any:
+    """X itself, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do."""
+    return sound_csr("X", X) if sp.issparse(X) else X
 
 
 def class_codes(y: Any) -> tuple[Any, Any]:

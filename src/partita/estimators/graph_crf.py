@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.results import FloatArray, IntArray
+from ..core.simplex import normalized
 from ..core.stopped_short import one_warning
 from ..core.validation import check_choice, check_flag, check_weights
 from ..features.statistics import symmetric_basis
@@ -221,7 +222,8 @@ class GraphCRF(ListInput, GraphModel):
         for kind in self.kinds_:
             count = len(data.factors[kind][0]) if kind in data.factors else 0
             if kind[0] == NODE and count:
-                out[kind[1]] = flat[graph.offsets[first] : graph.offsets[first + count]].reshape(count, -1)
+                table = flat[graph.offsets[first] : graph.offsets[first + count]].reshape(count, -1)
+                out[kind[1]] = normalized(table)
             first += count
         return out
 

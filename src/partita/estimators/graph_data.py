@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.results import FloatArray, IntArray
+from ..core.sparse import sound_csr
 from ..structures import FactorGraph
 
 #: The type of nodes that have none, and the names of factors of single nodes and of edges that have none.
@@ -170,7 +171,7 @@ def _by_types(rows: IntArray) -> list[tuple[list[int], IntArray]]:
 
 
 def _matrix(features: Any, what: str, rows: int | None = None) -> Any:
-    F = features.tocsr() if sp.issparse(features) else np.asarray(features)
+    F = sound_csr(f"X: {what}", features) if sp.issparse(features) else np.asarray(features)
     if F.ndim != 2 or F.dtype.kind not in "fiub" or (rows is not None and F.shape[0] != rows):
         wanted = "a row for each" if rows is None else f"{rows} rows"
         raise ValueError(f"X: {what} must be a matrix of numbers with {wanted}, got shape {F.shape} of {F.dtype}")

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
+from ..core.simplex import normalized
 from ..core.validation import check_flag, check_weights
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
@@ -183,7 +184,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
 
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Probability of every label for every sequence, shape (n_sequences, n_classes)."""
-        return np.asarray(np.exp(self.predict_log_proba(X, lengths)))
+        return normalized(np.exp(self.predict_log_proba(X, lengths)))
 
     def predict_marginals(self, X: Any, lengths: Any = None) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""

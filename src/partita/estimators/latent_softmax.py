@@ -7,24 +7,28 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray
+from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map
 from ..objectives import LatentLikelihood
-from ..solvers import LBFGS, make_solver
+from ..solvers import LBFGS, Newton, make_solver
 from ..structures import Categorical
 from .class_sets import encode_examples, has_sets, read_class_sets
 from .convergence import warn_if_short
-from .data import unchanged_on_failure
+from .data import prediction_data, unchanged_on_failure
 from .latent_starts import Starts, given_start
 from .persistence import SavedModel
 from .restarts import end_values, run_starts
 from .standard_columns import StandardColumns
 
+#: Arrays of the size of the scores of all hidden states, and of their weights, that a fit needs at once.
+COPIES_OF_SCORES, COPIES_OF_WEIGHTS = 6, 10
 INITS = ("random", "kmeans")
 
 
@@ -33,7 +37,7 @@ def latent_objective(
     allowed: Any,
     *,
     n_hidden: int = 2,
-    l2: float | FloatArray = 0.0,
+    l2: float | FloatArray = 1.0,
     fit_intercept: bool = True,
     weights: Any = None,
     workers: Workers | None = None,
@@ -43,8 +47,9 @@ def latent_objective(
     ``allowed`` is an array of bool, (examples, classes): which classes an example may have. The states are the pairs of a
     class and a hidden state, the hidden state last. `l2` is one number or one for each column.
     """
-    possible = np.repeat(np.asarray(allowed), n_hidden, axis=1)
-    features = linear_map(X, possible.shape[1], fit_intercept, workers or Workers(1))
+    allowed = np.asarray(allowed)
+    features = linear_map(X, allowed.shape[1] * int(n_hidden), fit_intercept, workers or Workers(1))
+    possible = np.repeat(allowed, n_hidden, axis=1)
     columns = np.broadcast_to(l2, (features.n_outputs, features.n_columns))
     penalty = features.pack(columns, np.zeros(features.n_outputs))
     return LatentLikelihood(features, Categorical(possible.shape[1]), possible, weights=weights, penalty=penalty)
@@ -61,14 +66,15 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     n_hidden : int, default 2
         Hidden states in each class. With one, this is softmax regression (of two classes with a weight vector for each:
         `l2` is then twice that of `SoftmaxRegression`, which has one for their difference).
-    l2 : float, default 0.0
-        Strength of the quadratic penalty; intercepts have none. Without it weights of separable data grow without bound.
+    l2 : float, default 1.0
+        Strength of the quadratic penalty; intercepts have none. Without it weights of separable data grow without bound:
+        with 0 the cross-validated log-loss of iris is 0.76, with 1 it is 0.14.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"newton"``, ``"majorize"`` (monotone, without line search), ``"em"`` (conditional EM),
         ``"cg"``, ``"steepest"``, or an object such as ``Majorize(bound="descending", acceleration=None)``. ``"auto"`` is
-        L-BFGS, about as fast as Newton in our races; which of them ends lower depends on data and start. All see
-        dense columns in standard units; those of sparse data, and of data with many more columns than rows, have one
-        common factor.
+        Newton, which a penalty makes several times faster than L-BFGS (wine 13 iterations for 259), and L-BFGS with
+        ``l2=0``; which of them ends lower depends on data and start. All see dense columns in standard units; those of
+        sparse data, and of data with many more columns than rows, have one common factor.
     n_init : int, default 1
         Number of starts; the fit with the lowest objective is kept. They run in parallel.
     init : {"random", "kmeans"} or array, default "random"
@@ -127,13 +133,13 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         n_hidden: int = 2,
-        l2: float = 0.0,
+        l2: float = 1.0,
         solver: Any = "auto",
         n_init: int = 1,
         init: Any = "random",
         fit_intercept: bool = True,
         max_iter: int = 1000,
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -166,6 +172,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(allowed))
+        self._check_size(*X.shape, len(classes))
         given = None
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, X.shape[1], bool(self.fit_intercept))
@@ -199,9 +206,17 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
 
     def _solver(self, objective: LatentLikelihood) -> Any:
         convex = bool((objective.allowed.sum(axis=1) == 1).all())
-        if self.solver == "auto" and not convex:
+        if self.solver == "auto" and not convex and self.l2 == 0.0:
             return LBFGS(memory=20)
-        return make_solver(self.solver)
+        return Newton() if self.solver == "auto" else make_solver(self.solver)
+
+    def _check_size(self, n_examples: int, n_columns: int, n_classes: int) -> None:
+        states, starts = n_classes * int(self.n_hidden), int(self.n_init)
+        check_memory(
+            f"n_hidden={self.n_hidden} with {n_columns} features, {n_classes} classes and {n_examples} examples",
+            8.0 * states * (COPIES_OF_SCORES * n_examples + (COPIES_OF_WEIGHTS + starts) * (n_columns + 1)),
+            "Lower n_hidden" if self.n_hidden > 1 else "Use fewer features or classes",
+        )
 
     def _check_parameters(self) -> None:
         check_count("n_hidden", self.n_hidden, minimum=1)
@@ -221,7 +236,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     def _log_hidden(self, X: Any) -> FloatArray:
         """log p(y, h | x)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True)
+        X = prediction_data(self, X)
         coefficients = self.coef_.reshape(-1, self.coef_.shape[2])
         scores = np.asarray(safe_sparse_dot(X, coefficients.T, dense_output=True)) + self.intercept_.ravel()
         scores -= Categorical(len(coefficients)).log_partition(scores)[:, None]
@@ -232,15 +247,16 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
 
         Their sum over the hidden states is `predict_proba`.
         """
-        return np.exp(self._log_hidden(X))
+        joint = self._log_hidden(X)
+        return normalized(np.exp(joint.reshape(len(joint), -1))).reshape(joint.shape)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        return np.asarray(np.logaddexp.reduce(self._log_hidden(X), axis=2))
+        return np.asarray(np.minimum(np.logaddexp.reduce(self._log_hidden(X), axis=2), 0.0))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
+        return normalized(np.exp(self.predict_log_proba(X)))
 
     def predict_marginals(self, X: Any) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.results import FloatArray, IntArray
+from ..core.simplex import normalized
 from ..core.stopped_short import one_warning
 from ..core.validation import check_choice, check_count, check_flag, check_weights
 from ..features.statistics import STATISTICS, table_types
@@ -303,7 +304,7 @@ class MarkovNetwork(GraphModel):
         rest, marginals = evidence.rest, None
         if rest is not None:
             marginals = rest.infer(u[evidence.index], self._engine, **self._options()).marginals
-        return evidence.variable_marginals(marginals)
+        return [normalized(table) for table in evidence.variable_marginals(marginals)]
 
     def sample(self, size: int = 1, random_state: Any = None) -> IntArray:
         """Independent draws, (size, n_variables). Exact, and refused where that does not fit into memory."""

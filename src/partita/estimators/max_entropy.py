@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from ..objectives.moments import MomentProblem
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Categorical
+from .data import unchanged_on_failure
+from .moment_names import align_states, read_moments, read_targets
 from .persistence import SavedModel
 
 #: Log of the ratio p / prior below which a state may be one that must vanish, and of what the search for those may drop.
@@ -33,14 +36,14 @@ class MaxEnt(SavedModel, BaseEstimator):
 
     Parameters
     ----------
-    features : array of shape (states, k), or (states,) for one, or None
+    features : array of shape (states, k), or (states,) for one, frame, dict of columns, or None
         The functions whose means are fixed.
-    equality : array of shape (k,)
-        Their means.
+    equality : array of shape (k,), series, dict or frame of one row
+        Their means. Names win over positions: those of a series or dict must be the columns of `features`, in any order.
     inequality : pair (g, bound), optional
         g of shape (states, m), or (states,) for one, and bound of shape (m,): the means of g must be at least bound. For an
-        upper bound, change both signs.
-    prior : array of shape (states,), optional
+        upper bound, change both signs. Frames, series and dicts as above.
+    prior : array of shape (states,), or series or dict by the index of `features`, optional
         Non-negative weights (zero forbids a state); default uniform, which makes p the distribution of largest entropy.
     solver : str or solver object
         ``"auto"``, ``"majorize"``, and without inequalities ``"newton"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``.
@@ -111,7 +114,15 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any = None, y: Any = None) -> MaxEnt:
-        """Solve the problem that the constructor states; X and y are ignored. A failed fit changes nothing."""
+        """Solve the problem that the constructor states; X and y are ignored.
+
+        A failed fit changes nothing. An interrupt keeps the iterate it finds, with status INTERRUPTED; one that comes before
+        the first iteration, or between two solves, is raised.
+        """
+        with unchanged_on_failure(self):
+            return self._fit()
+
+    def _fit(self) -> MaxEnt:
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         make_solver(self.solver)
@@ -121,7 +132,7 @@ class MaxEnt(SavedModel, BaseEstimator):
         if not problem.on_edge:
             found = self._solve(problem)
             log_ratio = problem.log_probabilities(found.parameters)[0] - np.log(problem.prior / problem.prior.sum())
-            if found.status.ok and log_ratio.min() >= SUSPICIOUS:
+            if found.status is Status.INTERRUPTED or (found.status.ok and log_ratio.min() >= SUSPICIOUS):
                 return self._store(problem, live, found)
         support = problem.support()
         if found is not None and found.status.ok:
@@ -144,26 +155,44 @@ class MaxEnt(SavedModel, BaseEstimator):
 
     def _problem(self) -> tuple[MomentProblem, NDArray[np.bool_]]:
         """The checked problem on the states that the prior allows, and which those are."""
-        blocks, targets = [], []
+        blocks, targets, names = [], [], []
+        states: Any = None
         if self.features is not None or self.equality is not None:
             if self.features is None or self.equality is None:
                 raise ValueError("features and equality belong together: give both or neither")
-            blocks.append(_matrix("features", self.features))
-            targets.append(_vector("equality", self.equality, blocks[0].shape[1]))
+            F, columns, states = read_moments("features", self.features)
+            blocks.append(F)
+            targets.append(read_targets("equality", self.equality, "features", columns, F.shape[1]))
+            names += _labels("equality", columns, F.shape[1])
         n_equal = blocks[0].shape[1] if blocks else 0
         if self.inequality is not None:
             if not isinstance(self.inequality, list | tuple) or len(self.inequality) != 2:
                 raise ValueError("inequality must be a pair (g, bound): g of shape (states, m) and bound of shape (m,)")
-            blocks.append(_matrix("inequality[0]", self.inequality[0]))
-            targets.append(_vector("inequality[1]", self.inequality[1], blocks[-1].shape[1]))
+            F, columns, own = read_moments("inequality[0]", self.inequality[0])
+            order = align_states("inequality[0]", self.inequality[0], "features", states) if blocks and own else None
+            states = own if states is None else states
+            blocks.append(F if order is None else F[order])
+            targets.append(read_targets("inequality[1]", self.inequality[1], "inequality[0]", columns, F.shape[1]))
+            names += _labels("inequality", columns, F.shape[1])
         if not blocks:
             raise ValueError("MaxEnt needs moments: give features and equality, or inequality, or both")
-        states = len(blocks[0])
-        if len(blocks[-1]) != states:
-            raise ValueError(f"features has {states} states, inequality[0] has {len(blocks[-1])}; they must agree")
-        live = np.exp(Categorical(states, self.prior).log_prior) > 0.0
-        prior = np.ones(states) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
-        return MomentProblem(np.hstack(blocks)[live], np.concatenate(targets), n_equal, prior[live]), live
+        count = len(blocks[0])
+        if len(blocks[-1]) != count:
+            raise ValueError(f"features has {count} states, inequality[0] has {len(blocks[-1])}; they must agree")
+        prior = np.ones(count) if self.prior is None else self._read_prior(states)
+        live = np.exp(Categorical(count, prior).log_prior) > 0.0
+        return MomentProblem(np.hstack(blocks)[live], np.concatenate(targets), n_equal, prior[live], tuple(names)), live
+
+    def _read_prior(self, states: Any) -> FloatArray:
+        """The prior in the order of the states, by name if both have names."""
+        order = align_states("prior", self.prior, "features", states)
+        try:
+            prior = np.asarray(
+                list(self.prior.values()) if isinstance(self.prior, Mapping) else self.prior, dtype=np.float64
+            )
+        except (TypeError, ValueError):
+            raise ValueError("prior must be numbers, one for each state") from None
+        return prior if order is None else prior[order]
 
     def _solve(self, problem: MomentProblem) -> Solution:
         # The dual value is a lower bound on the relative entropy, which no distribution can make larger than this.
@@ -201,7 +230,7 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         far = solution.trace.gradient_norm[-1] > 100.0 * self.tol
         if far if solution.status is Status.PRECISION else not solution.status.ok:
-            warnings.warn(f"MaxEnt {solution.status}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"MaxEnt {solution.status}", ConvergenceWarning, stacklevel=4)
         return self
 
     def log_prob(self, states: Any = None) -> FloatArray:
@@ -221,22 +250,6 @@ class MaxEnt(SavedModel, BaseEstimator):
         return Categorical(len(self.log_probabilities_)).sample(self.log_probabilities_[None], size, random_state)[:, 0]
 
 
-def _matrix(name: str, value: Any) -> FloatArray:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers of shape (states, moments)") from None
-    array = array[:, None] if array.ndim == 1 else array
-    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite with shape (states, moments), got {np.shape(value)}")
-    return array
-
-
-def _vector(name: str, value: Any, count: int) -> FloatArray:
-    try:
-        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, one per moment ({count})") from None
-    if array.shape != (count,) or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be {count} finite numbers, one per moment; got shape {array.shape}")
-    return array
+def _labels(kind: str, columns: Any, count: int) -> list[str]:
+    """What users call the moments."""
+    return [f"{kind} {key!r}" for key in (range(count) if columns is None else columns)]

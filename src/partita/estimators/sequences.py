@@ -14,6 +14,7 @@ from .. import __version__
 from ..core.columns import Columns
 from ..core.errors import ModelFileError
 from ..core.results import FloatArray, IntArray
+from ..core.sparse import sound_csr
 from ..core.strings import pack_strings, unpack_strings
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.pairs import label_indicator, label_pairs, state_pairs
@@ -120,7 +121,7 @@ class SequenceData:
             key = key[0]
         if isinstance(key, numbers.Integral) and not isinstance(key, bool):
             i = range(len(self))[int(key)]
-            return self.X[self.offsets[i] : self.offsets[i + 1]]
+            return sound_csr("SequenceData.X", self.X)[self.offsets[i] : self.offsets[i + 1]]
         return self.take(np.arange(len(self))[key])
 
     def take(self, sequences: IntArray) -> SequenceData:
@@ -129,7 +130,7 @@ class SequenceData:
         ends = np.cumsum(lengths)
         rows = np.repeat(self.offsets[sequences] - ends + lengths, lengths) + np.arange(lengths.sum())
         labels = None if self.labels is None else self.labels.take(rows)
-        return self._make(self.X[rows], np.concatenate(([0], ends)), labels, self.attributes)
+        return self._make(sound_csr("SequenceData.X", self.X)[rows], np.concatenate(([0], ends)), labels, self.attributes)
 
     def __repr__(self) -> str:
         labels = "" if self.labels is None else f", {len(self.labels.classes)} labels"
@@ -178,6 +179,8 @@ def read_sequences(X: Any, lengths: Any, vectorizer: AttributeVectorizer | None,
     if isinstance(X, SequenceData):
         if lengths is not None:
             raise ValueError("lengths must be None for SequenceData, which knows its own")
+        # its arrays may be the caller's, and have changed since
+        X = SequenceData._make(_matrix(X.X, "SequenceData.X"), X.offsets, X.labels, X.attributes)
         return X if vectorizer is None or vectorizer.hashing is None else _hashed(X, vectorizer.hashing)
     if lengths is not None:
         return SequenceData(X, lengths)
@@ -253,19 +256,19 @@ def _stack(sequences: list[Any]) -> SequenceData:
             raise ValueError(f"X begins with matrices, but sequence {i} is of type {type(sequence).__name__}")
         if full and sequence.shape[1] != full[0].shape[1]:
             raise ValueError(f"sequence {i} of X has {sequence.shape[1]} columns, but {full[0].shape[1]} came before")
-        full.append(sequence)
+        full.append(sound_csr(f"sequence {i} of X", sequence) if sp.issparse(sequence) else sequence)
     dense = all(isinstance(sequence, np.ndarray) for sequence in full)
     stacked = np.vstack(full) if dense else sp.vstack([sp.csr_matrix(sequence) for sequence in full], format="csr")
     return SequenceData(stacked, [_size(sequence) for sequence in sequences])
 
 
-def _matrix(X: Any) -> Any:
+def _matrix(X: Any, name: str = "X") -> Any:
     """A CSR matrix of finite float64, entries sorted and unique; the given matrix is not changed."""
     if not sp.issparse(X):
         X = np.asarray(X)
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise ValueError(f"X with lengths must be a matrix of numbers, got shape {X.shape} of {X.dtype}")
-    matrix = sp.csr_matrix(X, dtype=np.float64)
+    matrix = sp.csr_matrix(sound_csr(name, X) if sp.issparse(X) else X, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

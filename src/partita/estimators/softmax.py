@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import ConvergenceWarning
 from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
+from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_weights
 from ..features import linear_map, row_space
 from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
@@ -25,7 +26,7 @@ from ..objectives.covariance import covariance
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
-from .data import class_codes, training_data, unchanged_on_failure
+from .data import class_codes, prediction_data, training_data, unchanged_on_failure
 from .persistence import SavedModel
 from .standard_columns import WIDE
 from .streaming import StreamingMixin, solver_seed
@@ -335,7 +336,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def decision_function(self, X: Any) -> FloatArray:
         """Scores log h(y) + coef . x + intercept, (n_samples, n_classes), or the log-odds (n_samples,) for two classes."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True)
+        X = prediction_data(self, X)
         scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
         if len(self.classes_) == 2:
             return np.asarray(scores[:, 0] + (self.log_prior_[1] - self.log_prior_[0]))
@@ -355,7 +356,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
+        return normalized(np.exp(self.predict_log_proba(X)))
 
     def predict_marginals(self, X: Any) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""

@@ -16,7 +16,7 @@ from ..core.results import Status, Trace
 from ..core.validation import check_weights
 from ..solvers import StochasticBound
 from ..solvers.stochastic import Stream
-from .data import unchanged_on_failure
+from .data import sound_input, unchanged_on_failure
 
 #: Numbers of X taken into memory at once.
 CHUNK_NUMBERS = 4_000_000
@@ -95,7 +95,7 @@ class StreamingMixin:
             solver = StochasticBound(random_state=solver_seed(self.random_state))
         first = not hasattr(self, "coef_")
         self._check_classes(classes, first)
-        X = X.tocsr() if sp.issparse(X) else X
+        X = sound_input(X)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if not hasattr(y, "__len__") or len(y) != rows:
             raise ValueError(f"X and y must have as many rows; got {rows} and {len(y) if hasattr(y, '__len__') else y!r}")

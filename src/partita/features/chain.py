@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
+from ..core.sparse import sound_csr
 from ..kernels import attributes as kernels
 from ..kernels.blocks import WIDTH
 from ..kernels.sparse import rows_times_matrix, transpose
@@ -58,6 +59,7 @@ class ChainFeatures:
         ends: bool = False,
         workers: Workers | None = None,
     ) -> None:
+        X = sound_csr("X", X)
         self.offsets, self.n_labels = offsets, n_labels
         self.n_positions, self.n_attributes = X.shape
         self.n_examples = len(offsets) - 1

@@ -13,10 +13,14 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.results import FloatArray
+from ..core.sparse import sound_csr
 from ..kernels import dense, sparse
 
+#: Arrays of the size of the scores, and of the weights, that any fit needs at once.
+COPIES_OF_SCORES, COPIES_OF_WEIGHTS = 4, 6
 #: Largest entries of X for which sums of squares stay in the range of float32.
 SINGLE_RANGE = (1e-12, 1e12)
 #: Bytes of X that one block of the fused product may take: half a core's second-level cache.
@@ -39,12 +43,17 @@ class LinearMap:
     """
 
     def __init__(self, shape: tuple[int, int], n_outputs: int, intercept: bool, workers: Workers) -> None:
-        self.n_examples, self.n_columns = shape
+        self.n_examples, self.n_columns = int(shape[0]), int(shape[1])
         self.n_outputs = n_outputs
         self.intercept = intercept
         self.workers = workers
         self.size = n_outputs * (self.n_columns + intercept)
         self.n_coefficients = n_outputs * self.n_columns
+        check_memory(
+            f"a model of {n_outputs} outputs for {self.n_examples} examples of {self.n_columns} columns",
+            8.0 * (COPIES_OF_SCORES * self.n_examples * n_outputs + COPIES_OF_WEIGHTS * self.size),
+            "Use fewer columns (select or hash them) or fewer classes",
+        )
         self.dtype: Any = np.float64
 
     def _intercepts(self, theta: Any) -> FloatArray:
@@ -153,6 +162,8 @@ class DenseLinear(LinearMap):
 
     def __init__(self, X: Any, n_outputs: int, intercept: bool, workers: Workers | None = None) -> None:
         X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be a matrix, (examples, columns), got shape {X.shape}")
         self.X: Any = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         super().__init__(self.X.shape, n_outputs, intercept, workers or Workers(1))
         self.dtype = self.X.dtype
@@ -272,9 +283,14 @@ class DenseLinear(LinearMap):
 
 
 class SparseLinear(LinearMap):
-    """CSR X with sorted indices; keeps a transposed copy, so that the adjoint needs no atomic adds."""
+    """Sparse X, held as CSR with sorted indices and as a transposed copy, so that the adjoint needs no atomic adds."""
 
     def __init__(self, X: Any, n_outputs: int, intercept: bool, workers: Workers | None = None) -> None:
+        X = sound_csr("X", X)
+        if not X.has_canonical_format:
+            X = X.copy()  # the arrays may be the caller's
+            X.sum_duplicates()
+        X = X.astype(np.float64, copy=False)
         super().__init__(X.shape, n_outputs, intercept, workers or Workers(1))
         index = np.uint32 if max(X.shape) < 2**32 else np.uint64
         self.rows = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(np.uint64))
@@ -408,8 +424,4 @@ def linear_map(X: Any, n_outputs: int, intercept: bool, workers: Workers | None 
     """The map for X as given: dense arrays or CSR matrices (other sparse formats are converted)."""
     if not sp.issparse(X):
         return DenseLinear(np.ascontiguousarray(X, dtype=np.float64), n_outputs, intercept, workers)
-    csr = X.tocsr()
-    if not csr.has_canonical_format:
-        csr = csr.copy() if csr is X else csr
-        csr.sum_duplicates()
-    return SparseLinear(csr.astype(np.float64, copy=False), n_outputs, intercept, workers)
+    return SparseLinear(X, n_outputs, intercept, workers)

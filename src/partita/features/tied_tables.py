@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.results import FloatArray, IntArray
+from ..core.sparse import sound_csr
 from ..structures import FactorGraph
 from ..structures.mixture import Part
 
@@ -221,7 +222,7 @@ def _features(t: int, features: Any, count: int) -> Any:
     if features is None:
         return None
     matrix = (
-        sp.csr_matrix(features, dtype=np.float64)
+        sp.csr_matrix(sound_csr(f"features of type {t}", features), dtype=np.float64)
         if sp.issparse(features)
         else np.ascontiguousarray(features, dtype=np.float64)
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..bounds import GaugeFactor
+from ..core.memory import check_memory
 from ..core.results import FloatArray
 from ..features import LinearMap
 from ..kernels.linalg import CholeskyFactor
@@ -35,6 +36,12 @@ def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
     features = objective.features
     if objective.size > SIZE_LIMIT:
         raise ValueError(f"standard errors need a {objective.size} x {objective.size} matrix; the limit is {SIZE_LIMIT}")
+    n = features.n_outputs if isinstance(features, LinearMap) else 1
+    check_memory(
+        f"standard errors of {objective.size} weights",
+        8.0 * (5.0 * objective.size**2 + 0.5 * n * (n + 1) * features.n_examples),
+        "Bootstrap, or use fewer columns",
+    )
     solve: Callable[[FloatArray], FloatArray]
     if isinstance(features, LinearMap) and GaugeFactor.applies(features, objective.penalty):
         factor = GaugeFactor(features, point.hessian_curvature.pairs(), objective.penalty)

@@ -32,13 +32,16 @@ class MomentProblem:
     target: FloatArray
     n_equal: int
     prior: FloatArray
+    names: tuple[str, ...] = ()  # of the columns, for messages
 
     def restricted(self, states: Any) -> MomentProblem:
         """The problem on some of the states."""
-        return MomentProblem(self.F[states], self.target, self.n_equal, self.prior[states])
+        return MomentProblem(self.F[states], self.target, self.n_equal, self.prior[states], self.names)
 
     def name(self, j: int) -> str:
         """What users call column j."""
+        if self.names:
+            return self.names[j]
         return f"equality {j}" if j < self.n_equal else f"inequality {j - self.n_equal}"
 
     @cached_property

@@ -178,6 +178,8 @@ def _run(
                     lowest = lowest if point.value > lowest.value else point
                     norm, stop = recorder.add(point)
     except KeyboardInterrupt:
+        if not recorder.rows:  # nothing was seen yet, the start included: there is nothing to keep
+            raise
         status = Status.INTERRUPTED
         within = getattr(state, "interrupted_at", None)
         if within is not None and not best.held_out:
