@@ -1,16 +1,17 @@
-"""Edges of undirected graphs as users give them: each once, none from a node to itself."""
+"""Edges as users give them: each once, none from a node to itself."""
 
 from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import DataWarning
 from ..core.memory import check_memory
+from ..core.results import IntArray
 from .named_columns import is_numbering, outside
 
 #: Bytes that a variable of a network takes, about, before any data are seen.
@@ -68,6 +69,80 @@ def each_once(factors: list[tuple[Any, ...]], tie: Any) -> tuple[list[tuple[Any,
         stacklevel=outside(),
     )
     return [factors[k] for k in kept], tie if tie is None or isinstance(tie, bool) else [labels[k] for k in kept]
+
+
+def merge_edges(
+    name: Any, parts: Sequence[tuple[int, IntArray, Any]], symmetric: bool, directed: bool | None
+) -> tuple[list[IntArray | slice], bool]:
+    """Rows of edges that stay when each is taken once, graph by graph, and whether both directions of some are kept.
+
+    An edge that comes again must have the same features. One that comes in both directions is one edge if the direction does
+    not matter (`symmetric`), and if all edges do, which is how matrices are written that are symmetric. If only some do,
+    they are directed.
+
+    Parameters
+    ----------
+    name : hashable
+        Of the edges, for messages.
+    parts : sequence of tuples
+        For every graph its number, pairs of nodes, and a matrix with a row of features for each, or None.
+    symmetric : bool
+    directed : bool or None
+        Whether both directions were kept in training; None in training.
+    """
+    found = [_Doubles(name, *part) for part in parts]
+    if not any(one.twice for one in found):
+        return [slice(None)] * len(found), bool(directed)
+    differ = next((one for one in found if one.differs is not None), None)
+    if directed is None:
+        directed = not symmetric and (differ is not None or any(one.single for one in found))
+        directed = directed and any(len(one.either) < len(one.rows) for one in found)
+    if not directed and differ is not None:
+        a, b = differ.differs or (0, 0)
+        raise ValueError(
+            f"X: {name!r} of graph {differ.number} has one edge in both directions with different features (rows {a} and "
+            f"{b}), but this model takes each edge once, whatever its direction: give it once, or fit such edges with "
+            "symmetric=False"
+        )
+    kept: list[IntArray | slice] = [one.rows if directed else one.either for one in found]
+    return kept, directed
+
+
+class _Doubles:
+    """Edges of one graph: rows without those that come again, and without those in the other direction too."""
+
+    def __init__(self, name: Any, number: int, S: IntArray, F: Any) -> None:
+        self.number = number
+        self.rows = self.either = np.arange(len(S))
+        self.differs: tuple[int, int] | None = None
+        low, high = S.min(1), S.max(1)
+        key = low * (high.max(initial=0) + 1) + high
+        _, first, of = np.unique(key, return_index=True, return_inverse=True)
+        self.twice = len(first) < len(S)
+        self.single = len(first) > 0
+        if not self.twice:
+            return
+        forward = S[:, 0] < S[:, 1]
+        _, place, same = np.unique(2 * key + forward, return_index=True, return_inverse=True)
+        apart = _different(F, place[same.ravel()])
+        if apart is not None:
+            raise ValueError(
+                f"X: {name!r} of graph {number} has one edge twice with different features (rows {apart[0]} and {apart[1]})"
+                ": give it once, or give edges of another kind another name"
+            )
+        self.rows, self.either = np.sort(place), np.sort(first)
+        self.single = bool((np.bincount(of.ravel()[place]) == 1).any())
+        self.differs = _different(F, first[of.ravel()])
+
+
+def _different(F: Any, others: IntArray) -> tuple[int, int] | None:
+    """The first row of features that differs from another row that it should be equal to, after that one."""
+    if F is None:
+        return None
+    rows = np.flatnonzero(others != np.arange(len(others)))
+    apart = abs(F[rows] - F[others[rows]]).sum(1) > 0.0
+    bad = np.flatnonzero(np.asarray(apart).ravel())
+    return (int(others[rows[bad[0]]]), int(rows[bad[0]])) if len(bad) else None
 
 
 def _plain(node: Any) -> Any:
