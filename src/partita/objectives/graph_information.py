@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.random import generator
-from ..core.results import FloatArray
+from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_count
 from ..kernels.linalg import conjugate_gradient
 from .composite import CompositePoint, dense_hessian
@@ -96,17 +96,28 @@ def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
         )
 
 
-def graph_errors(point: GraphPoint | CompositePoint, method: str, draws: int, random_state: Any) -> FloatArray:
-    """Standard errors: square roots of the diagonal of `graph_covariance`.
+def graph_errors(
+    point: GraphPoint | CompositePoint,
+    method: str,
+    draws: int,
+    random_state: Any,
+    units: Any = None,
+    free: IntArray | None = None,
+) -> FloatArray:
+    """Standard errors: square roots of the diagonal of `graph_covariance`, or of ``units`` times the parameters.
+
+    `free` are numbers of parameters that are known to be determined without a penalty, but for what changes no probability.
 
     Above the size where that is formed, the sandwich is estimated: for random signs e of the examples, the mean of
     ``(H^-1 sum_i e_i g_i)^2`` over `draws`, with a relative error of about ``1 / sqrt(2 draws)``.
     """
     o = point.objective
     if o.size <= SIZE_LIMIT or method != "sandwich":
-        return np.asarray(np.sqrt(np.maximum(np.diag(graph_covariance(point, method)), 0.0)))
+        matrix = graph_covariance(point, method)
+        variances = np.diag(matrix) if units is None else units.multiply(units @ matrix).sum(1)
+        return np.asarray(np.sqrt(np.maximum(np.ravel(variances), 0.0)))
     _check_engine(point, method)
-    if not o.penalty.min() > 0.0:
+    if not np.delete(o.penalty, [] if free is None else free).min(initial=np.inf) > 0.0:
         raise ValueError(
             f"standard errors of {o.size} weights (more than {SIZE_LIMIT}) need l2 > 0: whether the data determine all "
             "weights is not checked above that"
@@ -120,7 +131,8 @@ def graph_errors(point: GraphPoint | CompositePoint, method: str, draws: int, ra
     product, scaling = point.information_product(), 1.0 / point.diagonal
     total = np.zeros(o.size)
     for b in sums:
-        total += conjugate_gradient(product, b, lambda r: scaling * r, RTOL, PRODUCTS)[0] ** 2
+        found = conjugate_gradient(product, b, lambda r: scaling * r, RTOL, PRODUCTS)[0]
+        total += (found if units is None else units @ found) ** 2
     return np.asarray(np.sqrt(total / draws))
 
 
