@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import mmap
 import os
@@ -221,11 +222,11 @@ def owner(array):
     return array.obj if isinstance(array, memoryview) else array
 
 
-def test_large_arrays_are_mapped_and_aligned(tmp_path):
+def test_large_arrays_are_mapped_if_asked_and_aligned(tmp_path):
     path = tmp_path / "m"
     write_large(path)
     before = path.read_bytes()
-    arrays = read_model(path)[2]
+    arrays = read_model(path, mmap=True)[2]
     for name, array in large_arrays().items():
         found = arrays[name]
         assert isinstance(owner(found), mmap.mmap) == (name != "few")
@@ -241,10 +242,10 @@ def test_large_arrays_are_mapped_and_aligned(tmp_path):
 def test_a_mapped_model_outlives_its_file(tmp_path):
     path = tmp_path / "m"
     write_large(path)
-    arrays = read_model(path)[2]
+    arrays = read_model(path, mmap=True)[2]
     write_model(path, "SoftmaxRegression", {}, {"floats": np.zeros((300, 700))}, "0")
     assert np.array_equal(arrays["floats"], large_arrays()["floats"])
-    assert not read_model(path)[2]["floats"].any()
+    assert not read_model(path, mmap=True)[2]["floats"].any()
     path.unlink()
     assert np.array_equal(arrays["bytes"], large_arrays()["bytes"])
 
@@ -281,10 +282,10 @@ def test_damage_in_a_mapped_array_is_found(tmp_path):
             with contextlib.suppress(ModelFileError):  # not all bytes of a zip file matter
                 for name, array in read_model(path)[2].items():
                     assert np.array_equal(array, large_arrays()[name])
-    for info in members[1:-1]:
+    for info, mapped in itertools.product(members[1:-1], (False, True)):
         flip(info.header_offset + info.file_size // 2)
         with pytest.raises(ModelFileError, match="CRC-32"):
-            read_model(path)
+            read_model(path, mmap=mapped)
     path.write_bytes(content[:-1000])
     with pytest.raises(ModelFileError):
         read_model(path)
