@@ -6,7 +6,6 @@ Nothing heavy is imported before the arguments are known.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 import time
@@ -15,7 +14,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import __version__, cli_infer
-from .cli_tools import check_output, naming, output, say, write
+from .cli_tools import (
+    check_output,
+    flush,
+    give_up,
+    naming,
+    open_missing,
+    output,
+    say,
+    standard_input,
+    write,
+)
 
 if TYPE_CHECKING:
     from .core.columns import Columns
@@ -34,15 +43,15 @@ EPILOG = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status: 0, 2 for bad usage or input, 130 after Ctrl-C."""
+    """Run the command; return its exit status: 0, 2 for bad usage or input, 130 after Ctrl-C, 141 if nobody reads on."""
+    open_missing()
     args = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *rest, **options: say(f"partita: warning: {_one_line(message)}")
             status: int = args.run(args)
-        sys.stdout.flush()
+        flush()
     except BrokenPipeError:  # whoever read our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
         say("partita: interrupted")
@@ -63,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         say(f"partita: error: {_one_line(error)}")
         return USAGE_ERROR
+    finally:
+        give_up(sys.stdout)
+        give_up(sys.stderr)
     return status
 
 
@@ -216,7 +228,7 @@ def _check_columns(option: str, value: str | None, columns: Columns, chosen: Seq
 
 
 def _source(name: str) -> Any:
-    return sys.stdin.buffer if name == "-" else name
+    return standard_input() if name == "-" else name
 
 
 # Commands
@@ -224,6 +236,9 @@ def _source(name: str) -> Any:
 
 def _train(args: argparse.Namespace) -> int:
     check_output(args.model)
+    if args.dev:
+        check_output("-")
+    sources = [_source(name) for name in args.data]
     if args.early_stop and not args.dev:
         raise ValueError("--early-stop needs held-out data: give --dev FILE")
     began = time.perf_counter()
@@ -258,7 +273,7 @@ def _train(args: argparse.Namespace) -> int:
     with naming("--label-column", args.label_column):
         label = _column(args.label_column, args)
     tagger = ColumnTagger(_templates(args), model, label, _column_list(args), reading)
-    train = join_columns([read_columns(_source(name), **reading) for name in args.data])
+    train = join_columns([read_columns(source, **reading) for source in sources])
     dev = None if args.dev is None else read_columns(args.dev, **reading)
     _check_columns("--label-column", args.label_column, train, [label])
     _check_columns("--columns", args.columns, train, tagger.columns)
@@ -320,12 +335,12 @@ def _load(path: str, n_jobs: int | None) -> ColumnTagger:
 def _tag(args: argparse.Namespace) -> int:
     if args.kbest is not None and args.kbest < 1:
         raise ValueError(f"--kbest must be at least 1, got {args.kbest}")
-    if args.output != "-":
-        check_output(args.output)
+    check_output(args.output)
+    source = _source(args.data)
     from .io import iter_columns
 
     tagger = _load(args.model, args.n_jobs)
-    blocks = iter_columns(_source(args.data), **_reading(args, tagger.reading))
+    blocks = iter_columns(source, **_reading(args, tagger.reading))
     chosen = _column_list(args)
     with output(args.output) as out:
         for block in blocks:
@@ -374,10 +389,12 @@ def _write_kbest(tagger: ColumnTagger, block: Block, chosen: Any, k: int, out: B
 
 
 def _eval(args: argparse.Namespace) -> int:
+    check_output("-")
+    source = _source(args.data)
     from .io import iter_columns, read_columns
 
     if args.model is None:
-        columns = read_columns(_source(args.data), **_reading(args))
+        columns = read_columns(source, **_reading(args))
         with naming("--label-column", args.label_column or "-2"):
             true = columns.sequences(_column(args.label_column or "-2", args))
         with naming("--predicted-column", args.predicted_column or "-1"):
@@ -386,7 +403,7 @@ def _eval(args: argparse.Namespace) -> int:
         if args.label_column or args.predicted_column:
             raise ValueError("--label-column and --predicted-column are for data without -m; the model knows its own")
         tagger = _load(args.model, args.n_jobs)
-        blocks = iter_columns(_source(args.data), **_reading(args, tagger.reading))
+        blocks = iter_columns(source, **_reading(args, tagger.reading))
         true, found = _labels(tagger, (block.columns for block in blocks), args.allow_unknown)
     _write_scores(true, found, args.scheme, args.tokens)
     return 0
@@ -431,6 +448,7 @@ def _write_scores(true: Any, found: Any, scheme: str | None = None, tokens: bool
 def _dump(args: argparse.Namespace) -> int:
     if args.top is not None and args.top < 0:
         raise ValueError(f"--top must be at least 0, got {args.top}")
+    check_output("-")
     import numpy as np
 
     tagger = _load(args.model, None)

@@ -51,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
         memory = _bytes(args.memory_limit)
     if args.task == "MAP" and args.engine not in DECODERS:
         raise ValueError(f"--task MAP takes --engine {', '.join(DECODERS)}; got {args.engine}")
-    if args.output != "-":
-        check_output(args.output)
+    check_output(args.output)
     began = time.perf_counter()
     from .core.stopped_short import holding
     from .io import uai  # noqa: F401

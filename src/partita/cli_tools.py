@@ -5,18 +5,62 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, TextIO
 
 
 def say(text: str) -> None:
-    """A line on standard error."""
-    sys.stderr.write(text + "\n")
+    """A line on standard error; if nobody can hear it, work goes on."""
+    with suppress(AttributeError, OSError):  # there is none, or it is closed or full
+        sys.stderr.write(text + "\n")
+
+
+def standard_input() -> BinaryIO:
+    """The bytes of standard input, or an error before any work."""
+    if sys.stdin is None:
+        raise ValueError("standard input is closed: name a file instead of -")
+    return sys.stdin.buffer
+
+
+def standard_output() -> BinaryIO:
+    """Where bytes for standard output go, or an error before any work."""
+    if sys.stdout is None:
+        raise ValueError("standard output is closed: send it to a file or a pipe")
+    return sys.stdout.buffer
 
 
 def write(text: str) -> None:
     """Text on standard output."""
-    sys.stdout.buffer.write(text.encode())  # UTF-8 like the data, whatever the terminal is
+    standard_output().write(text.encode())  # UTF-8 like the data, whatever the terminal is
+
+
+def open_missing() -> None:
+    """Open the null device for each of the three standard streams that is closed.
+
+    Else the next file to be opened would take its number, and be written to by whatever prints there.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+
+
+def flush() -> None:
+    """Write out what is left for standard output."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def give_up(stream: TextIO | None) -> None:
+    """Forget what a broken stream still holds: Python would try again at exit, and complain."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())  # type: ignore[union-attr]
+        os.close(null)
 
 
 @contextmanager
@@ -29,7 +73,10 @@ def naming(name: str, value: str | None) -> Iterator[None]:
 
 
 def check_output(path: str) -> None:
-    """Fail before the work, not after it."""
+    """Fail before the work, not after it; - is standard output."""
+    if path == "-":
+        standard_output()
+        return
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise ValueError(f"{path} cannot be written: there is no folder {folder}")
@@ -43,8 +90,9 @@ def output(path: str) -> Iterator[BinaryIO]:
     from .io import replacing
 
     if path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        out = standard_output()
+        yield out
+        out.flush()
     else:
         with replacing(path) as out:
             yield out

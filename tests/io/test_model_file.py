@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import mmap
 import os
+import shutil
+import warnings
 import zipfile
 
 import numpy as np
@@ -13,8 +16,10 @@ from sklearn.datasets import load_iris
 
 import partita
 from partita import Majorize, ModelFileError, Newton, SoftmaxRegression
+from partita.core import memory
+from partita.core.errors import TooLargeError
 from partita.estimators.persistence import SavedModel
-from partita.io import read_model, replacing, write_model
+from partita.io import model_file, read_model, replacing, write_model
 from partita.io.model_file import LARGE
 
 
@@ -221,11 +226,11 @@ def owner(array):
     return array.obj if isinstance(array, memoryview) else array
 
 
-def test_large_arrays_are_mapped_and_aligned(tmp_path):
+def test_large_arrays_are_mapped_if_asked_and_aligned(tmp_path):
     path = tmp_path / "m"
     write_large(path)
     before = path.read_bytes()
-    arrays = read_model(path)[2]
+    arrays = read_model(path, mmap=True)[2]
     for name, array in large_arrays().items():
         found = arrays[name]
         assert isinstance(owner(found), mmap.mmap) == (name != "few")
@@ -241,10 +246,10 @@ def test_large_arrays_are_mapped_and_aligned(tmp_path):
 def test_a_mapped_model_outlives_its_file(tmp_path):
     path = tmp_path / "m"
     write_large(path)
-    arrays = read_model(path)[2]
+    arrays = read_model(path, mmap=True)[2]
     write_model(path, "SoftmaxRegression", {}, {"floats": np.zeros((300, 700))}, "0")
     assert np.array_equal(arrays["floats"], large_arrays()["floats"])
-    assert not read_model(path)[2]["floats"].any()
+    assert not read_model(path, mmap=True)[2]["floats"].any()
     path.unlink()
     assert np.array_equal(arrays["bytes"], large_arrays()["bytes"])
 
@@ -281,10 +286,10 @@ def test_damage_in_a_mapped_array_is_found(tmp_path):
             with contextlib.suppress(ModelFileError):  # not all bytes of a zip file matter
                 for name, array in read_model(path)[2].items():
                     assert np.array_equal(array, large_arrays()[name])
-    for info in members[1:-1]:
+    for info, mapped in itertools.product(members[1:-1], (False, True)):
         flip(info.header_offset + info.file_size // 2)
         with pytest.raises(ModelFileError, match="CRC-32"):
-            read_model(path)
+            read_model(path, mmap=mapped)
     path.write_bytes(content[:-1000])
     with pytest.raises(ModelFileError):
         read_model(path)
@@ -326,3 +331,157 @@ def test_replacing_follows_links_and_leaves_devices_alone(tmp_path):
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_loaded_model_owns_its_memory(tmp_path):
+    """Overwriting its file in place does not change it, and cutting the file short does not end the process."""
+    path = tmp_path / "m"
+    write_large(path)
+    arrays = read_model(path)[2]
+    for name, array in large_arrays().items():
+        assert arrays[name].flags.owndata or arrays[name].base.flags.owndata
+        assert arrays[name].flags.writeable
+        assert arrays[name].dtype == array.dtype
+    content = path.read_bytes()
+    with open(path, "r+b") as file:
+        file.write(bytes(len(content)))
+        file.truncate(1000)
+    for name, array in large_arrays().items():
+        assert np.array_equal(arrays[name], array)
+
+
+def test_models_are_mapped_only_if_asked(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(40, 70_000)), np.arange(40) % 2
+    SoftmaxRegression(max_iter=1, tol=1e3).fit(X, y).save(tmp_path / "m")
+    for load in (partita.load, SoftmaxRegression.load):
+        assert not isinstance(owner(load(tmp_path / "m", mmap=False).coef_), mmap.mmap)
+        assert not isinstance(owner(load(tmp_path / "m").coef_), mmap.mmap)
+    with zipfile.ZipFile(tmp_path / "m") as archive:
+        assert archive.getinfo("coef_.npy").file_size < LARGE
+    model = SoftmaxRegression(max_iter=1, tol=1e3).fit(np.hstack([X, X]), y)
+    model.save(tmp_path / "m")
+    assert isinstance(owner(partita.load(tmp_path / "m", mmap=True).coef_), mmap.mmap)
+    assert np.array_equal(SoftmaxRegression.load(tmp_path / "m", mmap=True).coef_, model.coef_)
+    with pytest.raises(ValueError, match="mmap must be True or False"):
+        partita.load(tmp_path / "m", mmap="r")
+
+
+class Zeros(io.RawIOBase):
+    """So many zero bytes, which are never in memory together."""
+
+    def __init__(self, size):
+        self.left = size
+
+    def read(self, size=-1):
+        size = min(self.left, size)
+        self.left -= size
+        return bytes(size)
+
+
+def add_zeros(path, name, size, begin=b""):
+    """Add a member of zeros, compressed a thousand times."""
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open(name, "w") as member:
+        member.write(begin)
+        shutil.copyfileobj(Zeros(size - len(begin)), member, 1 << 20)
+
+
+def npy(shape, dtype="<f8"):
+    """The beginning of an array file."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def test_members_that_nothing_names_are_not_unpacked(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    add_zeros(path, "unused.npy", 1 << 26)
+    opened = []
+    open_member = zipfile.ZipFile.open
+    monkeypatch.setattr(
+        zipfile.ZipFile, "open", lambda self, info, *rest: opened.append(info.filename) or open_member(self, info, *rest)
+    )
+    assert np.array_equal(partita.load(path).coef_, fitted[0].coef_)
+    assert "coef_.npy" in opened
+    assert "unused.npy" not in opened
+
+
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        (b"", "coef_|magic|header"),
+        (npy((3, 4)), "coef_.npy has 67108[0-9]* bytes, but its header says 96, shape"),
+        (npy((1 << 40, 1 << 40)), "but its header says 9671406556917033397649408"),
+        (npy((-1, -12)), "header says 96"),
+        (npy((1 << 23,), "<c16"), "an array of complex128, which no model has"),
+        (npy((1 << 26,), "|V0"), "no model has"),
+        (npy((1 << 60,), "<U0"), "no model has"),
+    ],
+)
+def test_members_larger_than_they_say_are_refused_unread(fitted, tmp_path, begin, message):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist() if name != "coef_.npy"}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    add_zeros(path, "coef_.npy", 1 << 26, begin)
+    with pytest.raises(ModelFileError, match=message):
+        partita.load(path)
+
+
+def test_what_does_not_fit_into_memory_is_said_before_it_is_read(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    write_large(path)
+    rewrite(path, None, **{"few.npy": npy((1 << 22,)) + bytes(1 << 25)})
+    monkeypatch.setattr(memory, "available_memory", lambda: 1e7)
+    with pytest.raises(TooLargeError, match=r"few.npy, an array of shape \(4194304,\), needs 33.6 MB; 10 MB are free"):
+        read_model(path)
+
+
+def test_headers_have_a_limit(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    monkeypatch.setattr(model_file, "LARGEST_HEADER", 100)
+    with pytest.raises(ModelFileError, match=r"header.json has .* bytes, and may have 100 bytes"):
+        partita.load(path)
+    with pytest.raises(ValueError, match="Set large parameters to None"):
+        fitted[0].save(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("../coef_.npy", "in a folder"), ("a\\coef_.npy", "in a folder|damaged"), ("coef_.npy", "there twice")],
+)
+def test_members_twice_or_with_paths_are_refused(fitted, tmp_path, name, message):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+        warnings.simplefilter("ignore")  # of a name that is there twice
+        archive.writestr(name, b"")
+    with pytest.raises(ModelFileError, match=message):
+        partita.load(path)
+
+
+def test_encrypted_members_are_refused(fitted, tmp_path):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"PK\x01\x02", 0, content.rindex(b"coef_.npy"))
+    content[at + 8] |= 1
+    content[content.index(b"coef_.npy") - 24] |= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="encrypted"):
+        partita.load(path)
+
+
+def test_numbers_of_the_other_byte_order_are_read(fitted, tmp_path):
+    path = tmp_path / "m"
+    fitted[0].save(path)
+    buffer = io.BytesIO()
+    np.save(buffer, fitted[0].coef_.astype(">f8"))
+    rewrite(path, None, **{"coef_.npy": buffer.getvalue()})
+    loaded = partita.load(path).coef_
+    assert loaded.dtype == np.float64
+    assert np.array_equal(loaded, fitted[0].coef_)

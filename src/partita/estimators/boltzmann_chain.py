@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
@@ -26,6 +27,7 @@ from .composite_fit import fit_weights
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .labels import Labels, encode_labels, split
+from .loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
 from .persistence import SavedModel
 
 
@@ -162,6 +164,21 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         self.lengths_ = np.diff(offsets)
         self.__dict__.pop("_numbers", None)
         return self
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if is_fitted(
+            *(self, "classes_", "tokens_", "n_unseen_", "beta_", "token_weights_", "transition_weights_", "lengths_"),
+            *RUN,
+        ):
+            n = len(check_labels("classes_", self.classes_))
+            if check_labels("tokens_", self.tokens_).dtype.kind not in "UO":
+                raise ModelFileError(f"tokens_ must be strings, got {self.tokens_.dtype}")
+            check_whole(self, "n_unseen_")
+            check_array(self, "token_weights_", (len(self.tokens_) + 1, n))
+            check_array(self, "transition_weights_", (n, n))
+            check_integers(self, "lengths_", (None,), 1)
+            check_run(self)
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)

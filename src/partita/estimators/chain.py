@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import objectives
-from ..core.errors import ConvergenceWarning
+from ..core.errors import ConvergenceWarning, ModelFileError
 from ..core.parallel import Workers
 from ..core.protocols import Progress
 from ..core.results import FloatArray, IntArray, Solution, Status
@@ -30,11 +30,12 @@ from ..solvers import make_solver, minimize
 from ..structures import Chain
 from .chain_prediction import ChainPredictionMixin, log_probabilities
 from .chain_streaming import ChainStreamingMixin
-from .chain_weights import align_columns, packed, potentials, vectorizer_of
+from .chain_weights import WEIGHTS, align_columns, check_weights_fit, packed, potentials, vectorizer_of
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .labels import Labels
+from .loaded import check_array, check_bool, check_labels, check_whole, is_fitted
 from .persistence import SavedModel
 from .sequences import SequenceData, check_weighted, counting, labels_of, places, read_sequences, weighted_pairs
 from .softmax import FAR, FAR_STALLED
@@ -432,6 +433,18 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if self.l1 == 0.0 and not constraints:
             self._objective = point.objective.idle()
         return self
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if is_fitted(self, "precision_", "n_seen_", "fixed_classes_", "dev_scores_", "beta_", *WEIGHTS):
+            check_weights_fit(self, check_labels("classes_", self.classes_))
+            if self.precision_ is not None:
+                check_array(self, "precision_", self.parameters_.shape, np.float32, finite=False)
+                if np.isnan(self.precision_).any():
+                    raise ModelFileError("precision_ must not hold NaN")
+            check_whole(self, "n_seen_")
+            check_bool(self, "fixed_classes_")
+            check_array(self, "dev_scores_", (None,), finite=False)
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)

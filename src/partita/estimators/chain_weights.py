@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import ModelFileError
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..core.strings import pack_strings, unpack_strings
@@ -17,6 +18,7 @@ from ..features.state_weights import StateWeights
 from ..structures import Chain
 from .forbidden import forbid
 from .labels import split
+from .loaded import RUN, check_array, check_bool, check_integers, check_run, check_whole
 from .sequences import SequenceData, read_sequences
 
 
@@ -98,6 +100,47 @@ class Tagging:
         out = np.zeros(len(self.full))
         out[self.full] = values
         return out
+
+
+#: Columns are numbered by 32 bits in kernels.
+LARGEST_INDEX = (1 << 31) - 1
+#: The fitted attributes that a chain of either kind has.
+WEIGHTS = (
+    *("classes_", "n_features_in_", "vocabulary_bytes_", "vocabulary_offsets_", "state_index_", "transition_index_"),
+    *("start_end_", "hashing_", "parameters_", "forbidden_transitions_", "forbidden_starts_", "forbidden_ends_"),
+    *RUN,
+)
+
+
+def check_weights_fit(model: Any, states: Any) -> None:
+    """Raise a `ModelFileError` unless the weights of a loaded chain fit each other and its states."""
+    n = len(states)
+    count = check_whole(model, "n_features_in_", 0, LARGEST_INDEX)
+    check_bool(model, "start_end_")
+    check_integers(model, "state_index_", (None, 2), 0, max(count, n))
+    check_integers(model, "transition_index_", (None, 2), 0, n)
+    check_array(model, "parameters_", (None,))
+    if model.hashing_ is not None and check_whole(model, "hashing_", 1) != count:
+        raise ModelFileError(f"hashing_ is {model.hashing_}, but there are {count} attributes")
+    if (model.vocabulary_bytes_ is None) != (model.vocabulary_offsets_ is None):
+        raise ModelFileError("vocabulary_bytes_ and vocabulary_offsets_ belong together")
+    if model.vocabulary_bytes_ is None:
+        check_memory(f"a table of {count} attributes", 16.0 * count)
+    else:
+        check_array(model, "vocabulary_bytes_", (None,), np.uint8)
+        check_array(model, "vocabulary_offsets_", (count + 1,), np.int64)
+    check_memory(f"a table of {n} labels", 32.0 * n * n)
+    for name, shape in (("forbidden_transitions_", (n, n)), ("forbidden_starts_", (n,)), ("forbidden_ends_", (n,))):
+        if getattr(model, name) is not None and check_array(model, name, shape, bool).all():
+            raise ModelFileError(f"{name} forbids everything")
+    layout = model._layout
+    if layout.names is not None and len(set(layout.names)) < count:
+        raise ModelFileError("vocabulary_bytes_ holds a name twice")
+    for name, pairs in (("state_index_", layout.state), ("transition_index_", layout.transitions)):
+        keys = pairs @ np.array([n, 1])
+        if not (keys[1:] > keys[:-1]).all() and len(np.unique(keys)) < len(keys):
+            raise ModelFileError(f"{name} holds a pair twice")
+    check_run(model)
 
 
 class ChainWeightsMixin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,24 @@ import numpy as np
 
 from .. import __version__
 from ..core.columns import Columns
+from ..core.errors import ModelFileError
 from ..features.attributes import AttributeIndex
 from ..features.templates import Field, Template, Templates
+from ..io.columns import READING, check_reading
 from .chain import ChainCRF
 from .forbidden import check_possible, forbidden_tables
 from .labels import column_labels
+from .loaded import check_whole, is_fitted
 from .persistence import SavedModel
 from .sequences import SequenceData
+
+#: What a file may say of columns of data, and of how far templates look.
+LARGEST_WIDTH, LARGEST_OFFSET = 1 << 20, 1 << 20
+#: What the summary must say, for whoever prints it.
+SUMMARY: dict[str, Any] = {
+    **{"version": str, "solver": str, "objective": int | float},
+    **dict.fromkeys(("tokens", "sequences", "attributes", "features", "labels", "iterations"), int),
+}
 
 
 def join_columns(tables: Sequence[Columns]) -> Columns:
@@ -187,6 +198,34 @@ class ColumnTagger(SavedModel):
         names = [] if self.model.hashing_ is not None else self.model.attributes_
         self.templates._index = AttributeIndex(names, self.model.hashing_)
 
+    def _validate_loaded(self) -> None:
+        self.model._validate_loaded()
+        if not is_fitted(self.model):
+            raise ModelFileError("the model of a tagger must be fitted")
+        if self.model.classes_.dtype.kind not in "UO":
+            raise ModelFileError(f"labels must be strings, got {self.model.classes_.dtype}")
+        if self.templates.hashing != self.model.hashing_:
+            raise ModelFileError(f"hashing of templates and model differ: {self.templates.hashing}, {self.model.hashing_}")
+        width = check_whole(self, "width_", 1, LARGEST_WIDTH)
+        check_whole(self, "label_", 0, width - 1)
+        chosen = self.columns_
+        if not isinstance(chosen, list) or not all(type(c) is int and 0 <= c < width and c != self.label_ for c in chosen):
+            raise ModelFileError(
+                f"columns must be a list of columns from 0 to {width - 1} without the label's, got {chosen!r}"
+            )
+        for template in self.templates.templates:
+            _check_template(template, len(chosen))
+        reading = self.reading
+        if not isinstance(reading, dict) or not reading.keys() <= set(READING):
+            raise ModelFileError(f"reading must be options out of {', '.join(READING)}, got {reading!r}")
+        check_reading(**reading)
+        if not isinstance(self.summary_, dict):
+            raise ModelFileError(f"summary must be an object, got {self.summary_!r}")
+        for name, kind in SUMMARY.items():
+            value = self.summary_.get(name)
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise ModelFileError(f"summary must say {name!r}, got {value!r}")
+
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         values, arrays = self.model._pack()
         templates, _ = self.templates.to_state()
@@ -194,7 +233,7 @@ class ColumnTagger(SavedModel):
         return {"templates": templates, "model": values, "summary": self.summary_, **own}, arrays
 
     @classmethod
-    def _unpack(cls, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> ColumnTagger:
+    def _unpack(cls, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> ColumnTagger:
         nothing: dict[str, np.ndarray] = {"names": np.zeros(0, np.uint8), "offsets": np.zeros(1, np.int64)}
         made = cls(
             Templates.from_state(values["templates"], nothing),
@@ -215,6 +254,17 @@ def _check_width(columns: Columns, widths: Sequence[int], reason: str) -> None:
     if columns.n_tokens and columns.n_columns not in widths:
         expected = " or ".join(map(str, widths))
         raise ValueError(f"{columns.where(0)}: {columns.n_columns} columns, but {expected} expected: {reason}")
+
+
+def _check_template(template: Template, n_columns: int) -> None:
+    """Templates of a file are typed values with columns that there are."""
+    texts, fields = template.texts, template.fields
+    if len(texts) != len(fields) + 1 or not all(isinstance(text, str) for text in texts):
+        raise ModelFileError(f"a template must have a text around each field, got {texts!r}")
+    for field in fields:
+        whole = type(field.offset) is int and type(field.column) is int
+        if not whole or abs(field.offset) > LARGEST_OFFSET or not 0 <= field.column < n_columns:
+            raise ModelFileError(f"template {texts!r} asks for token {field.offset!r} of column {field.column!r}")
 
 
 def _text(template: Template) -> str:

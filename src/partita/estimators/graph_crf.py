@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.memory import product
 from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
@@ -23,8 +24,9 @@ from ..structures import FactorGraph
 from ..structures.evidence import Evidence
 from .data import ListInput, unchanged_on_failure
 from .graph_data import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
-from .graph_model import GraphModel
+from .graph_model import FITTED, GraphModel
 from .graph_units import Part, Units, standard_units
+from .loaded import check_array, check_bool, check_labels, is_fitted
 
 
 class GraphCRF(ListInput, GraphModel):
@@ -179,6 +181,32 @@ class GraphCRF(ListInput, GraphModel):
         """The number of weights of each feature."""
         counts = [len(self._classes()[t]) for t in kind[1:]]
         return counts[0] * (counts[0] + 1) // 2 if self._is_symmetric(kind) else product(counts)
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if not is_fitted(self, "kinds_", "widths_", "classes_", "constants_", "symmetric_", "fit_intercept_", *FITTED):
+            return
+        check_bool(self, "symmetric_")
+        check_bool(self, "fit_intercept_")
+        classes = self._classes()
+        for kind, labels in classes.items():
+            check_labels(f"classes_[{kind!r}]", labels, floats=True)
+        size = 0
+        lists: Any = (self.kinds_, self.widths_, self.constants_)
+        if not all(isinstance(entries, list) for entries in lists) or len(set(map(len, lists))) > 1:
+            raise ModelFileError("kinds_, widths_ and constants_ must be lists of one length")
+        if len(set(self.kinds_)) < len(self.kinds_):
+            raise ModelFileError("kinds_ holds a kind twice")
+        for kind, width, constant in zip(*lists, strict=True):
+            if not isinstance(kind, tuple) or len(kind) < 2 or not all(t in classes for t in kind[1:]):
+                raise ModelFileError(f"kinds_ must hold tuples of a name and types of nodes, got {kind!r}")
+            if not isinstance(constant, bool) or type(width) is not int or width < 1 or (constant and width != 1):
+                raise ModelFileError(f"widths_ and constants_ of {kind!r} must be a number of features and true or false")
+            counts = [len(classes[t]) for t in kind[1:]]
+            entries = counts[0] * (counts[0] + 1) // 2 if self._is_symmetric(kind) else product(counts)
+            size += width * entries
+        check_array(self, "parameters_", (size,))
+        base_tables(self.tables, self.kinds_, classes)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

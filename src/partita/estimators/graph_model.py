@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_level, check_real
@@ -26,8 +27,11 @@ from ..structures import FactorGraph
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .convergence import joined, unsettled, warn_if_short
 from .graph_units import Units
+from .loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
 from .persistence import SavedModel
 
+#: The fitted attributes that all graph models have.
+FITTED = ("parameters_", "engine_", "gap_", *RUN)
 LIKELIHOODS = ("full", "bethe")
 
 
@@ -49,6 +53,18 @@ class GraphModel(SavedModel, BaseEstimator):
 
     def __getstate__(self) -> Any:
         return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_point", "_units")}
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if self.engine_options is not None and not (
+            isinstance(self.engine_options, dict) and all(isinstance(key, str) for key in self.engine_options)
+        ):
+            raise ModelFileError(f"engine_options must be a dict by name, got {self.engine_options!r}")
+        if is_fitted(self, *FITTED):
+            check_array(self, "parameters_", (None,))
+            check_text(self, "engine_")
+            check_number(self, "gap_")
+            check_run(self)
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)

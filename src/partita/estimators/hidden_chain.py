@@ -128,7 +128,6 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
 
     def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any) -> HiddenChainCRF:
         self._check_parameters()
-        check_flag("shared", self.shared)
         data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
         labels = encode_examples(y, len(data), "sequence")
         weights = check_weights("sample_weight", sample_weight, len(data))
@@ -156,6 +155,10 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         layout = ChainLayout.of(features, states.classes, data.attributes)
         self._store_states(labels.classes, layout, values, options["forbidden"], trim=not isinstance(X, SequenceData))
         return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("shared", self.shared)
 
     def _features(self, data: SequenceData, n_labels: int) -> ChainFeatures:
         """Weights of all attributes that occur with all states, and of transitions within a label."""

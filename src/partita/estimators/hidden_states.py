@@ -15,9 +15,10 @@ from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..solvers import make_solver
-from .chain_weights import ChainWeightsMixin, Tagging
+from .chain_weights import WEIGHTS, ChainWeightsMixin, Tagging, check_weights_fit
 from .convergence import warn_if_short
 from .labels import Labels
+from .loaded import check_labels, check_whole, is_fitted
 from .nearest_means import nearest_means
 from .persistence import SavedModel
 from .restarts import end_values, rough_fit, run_starts
@@ -100,6 +101,13 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
     @property
     def _states(self: Any) -> Any:
         return state_names(self.classes_, self.n_hidden_)
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if is_fitted(self, "n_hidden_", "objectives_", *WEIGHTS):
+            check_labels("classes_", self.classes_, 1)
+            check_whole(self, "n_hidden_", 1, len(self.parameters_))
+            check_weights_fit(self, self._states)
 
     def _check_parameters(self) -> None:
         check_count("n_hidden", self.n_hidden, minimum=1)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
@@ -23,6 +24,7 @@ from .class_sets import encode_examples, has_sets, read_class_sets
 from .convergence import warn_if_short
 from .data import prediction_data, unchanged_on_failure
 from .latent_starts import Starts, given_start
+from .loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from .persistence import SavedModel
 from .restarts import end_values, run_starts
 from .standard_columns import StandardColumns
@@ -217,6 +219,16 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
             8.0 * states * (COPIES_OF_SCORES * n_examples + (COPIES_OF_WEIGHTS + starts) * (n_columns + 1)),
             "Lower n_hidden" if self.n_hidden > 1 else "Use fewer features or classes",
         )
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if is_fitted(self, "classes_", "coef_", "intercept_", "objectives_", "n_features_in_", *RUN):
+            n = len(check_labels("classes_", self.classes_, 2, floats=True))
+            shape = check_array(self, "coef_", (n, None, check_columns(self))).shape
+            check_array(self, "intercept_", shape[:2])
+            if not shape[1]:
+                raise ModelFileError("coef_ must have a hidden state")
+            check_run(self)
 
     def _check_parameters(self) -> None:
         check_count("n_hidden", self.n_hidden, minimum=1)

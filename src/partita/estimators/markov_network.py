@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.memory import check_memory, product
 from ..core.results import FloatArray, IntArray
 from ..core.simplex import normalized
@@ -22,7 +23,8 @@ from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
 from .data import unchanged_on_failure
 from .graph_edges import each_once, read_edges
-from .graph_model import GraphModel
+from .graph_model import FITTED, GraphModel
+from .loaded import check_array, check_columns, check_integers, is_fitted
 from .named_columns import column_names, is_numbering, listed, match_columns, order_columns
 from .states import GAP, doubtful_states, read_states, warn_states
 
@@ -269,6 +271,28 @@ class MarkovNetwork(GraphModel):
         names = self._named()
         numbered = all(isinstance(v, numbers.Integral) for v in names)
         return self._tables(counts, *self._scopes(len(counts), None if numbered else names), self.statistics)
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if not is_fitted(self, "n_features_in_", "cardinalities_", "factors_", "tie_", "statistics_", *FITTED):
+            return
+        n = check_columns(self)
+        counts = check_integers(self, "cardinalities_", (n,), 1)
+        self.cardinalities_ = counts.astype(np.int64)
+        if not isinstance(self.factors_, list) or not self.factors_:
+            raise ModelFileError("factors_ must be a list of tuples of variables, at least one")
+        entries = 0
+        for scope in self.factors_:
+            if not (isinstance(scope, tuple) and scope and all(type(v) is int and 0 <= v < n for v in scope)):
+                raise ModelFileError(f"factors_ must hold tuples of variables from 0 to {n - 1}, got {scope!r}")
+            if len(set(scope)) < len(scope):
+                raise ModelFileError(f"factors_ must hold tuples of different variables, got {scope!r}")
+            entries += product(counts[v] for v in scope)
+        check_memory(f"tables of {entries} entries in all", 8.0 * entries)
+        if not (self.tie_ is None or isinstance(self.tie_, bool | list)):
+            raise ModelFileError(f"tie_ must be null, true, false or a list, got {self.tie_!r}")
+        size = self._model()[1].size
+        check_array(self, "parameters_", (size,))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

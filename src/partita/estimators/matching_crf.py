@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_count, check_flag, check_real, check_weights
@@ -16,6 +17,7 @@ from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from .convergence import unsettled, warn_if_short
 from .data import ListInput, unchanged_on_failure
+from .loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
 from .matching_data import Batch, read_examples, read_matchings
 from .persistence import SavedModel
 
@@ -146,6 +148,16 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({self.tol * vertices:.1e})"
         warn_if_short(self, solution, also, stacklevel=5)
         return self
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if is_fitted(self, "parameters_", "kind_", "gap_", *RUN):
+            kinds = {"edges": 1, "nodes": 2}
+            if check_text(self, "kind_") not in kinds:
+                raise ModelFileError(f"kind_ must be one of {', '.join(kinds)}, got {self.kind_!r}")
+            check_array(self, "parameters_", (None,) * kinds[self.kind_])
+            check_number(self, "gap_")
+            check_run(self)
 
     def _check_parameters(self) -> None:
         if not check_real("l2", self.l2, minimum=0.0) > 0.0:

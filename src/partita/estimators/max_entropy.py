@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.errors import ConvergenceWarning
+from ..core.errors import ConvergenceWarning, ModelFileError
 from ..core.protocols import Progress
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_count, check_real
@@ -20,11 +20,15 @@ from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Categorical
 from .data import unchanged_on_failure
+from .loaded import RUN, check_array, check_log_weights, check_number, check_run, is_fitted
 from .moment_names import align_states, read_moments, read_targets
 from .persistence import SavedModel
 
 #: Log of the ratio p / prior below which a state may be one that must vanish, and of what the search for those may drop.
 SUSPICIOUS, NEGLIGIBLE = -16.0, -12.0
+
+#: How far the probabilities in a file may be from a sum of one, for each.
+ROUNDING = 1e-9
 
 
 class MaxEnt(SavedModel, BaseEstimator):
@@ -123,9 +127,7 @@ class MaxEnt(SavedModel, BaseEstimator):
             return self._fit()
 
     def _fit(self) -> MaxEnt:
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        make_solver(self.solver)
+        self._check_parameters()
         problem, live = self._problem()
         problem.check_ranges()
         found = None
@@ -152,6 +154,30 @@ class MaxEnt(SavedModel, BaseEstimator):
         if found.status is Status.CALLBACK:
             raise ValueError("the moments lie on the edge of what is possible, up to rounding: move the targets inwards")
         return self._store(problem, live, found)
+
+    def _check_parameters(self) -> None:
+        check_real("tol", self.tol, minimum=0.0)
+        check_count("max_iter", self.max_iter)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        make_solver(self.solver)
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if not is_fitted(
+            *(self, "log_probabilities_", "probabilities_", "coef_", "inequality_coef_", "excluded_", "log_partition_"),
+            *("relative_entropy_", "gap_", "violation_", *RUN),
+        ):
+            return
+        p = check_array(self, "probabilities_", (None,))
+        log_p = check_log_weights(self, "log_probabilities_", len(p))
+        if not abs(p.sum() - 1.0) <= ROUNDING * len(p) or not np.allclose(np.exp(log_p), p, 0.0, ROUNDING):
+            raise ModelFileError("probabilities_ must sum to one, and be those of log_probabilities_")
+        check_array(self, "excluded_", (len(p),), bool)
+        for name in ("coef_", "inequality_coef_"):
+            check_array(self, name, (None,))
+        for name in ("log_partition_", "relative_entropy_", "gap_", "violation_"):
+            check_number(self, name)
+        check_run(self)
 
     def _problem(self) -> tuple[MomentProblem, NDArray[np.bool_]]:
         """The checked problem on the states that the prior allows, and which those are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
@@ -11,8 +12,10 @@ import numpy as np
 
 from .. import __version__
 from ..core.errors import ModelFileError
+from ..core.random import generator
 from ..core.results import Status, Trace
-from ..io import DiscreteNetwork, read_model, write_model
+from ..core.validation import check_flag
+from ..io import DiscreteNetwork, open_model, write_model
 from ..objectives import constraints
 from ..objectives.composite_likelihood import CompositeLikelihood
 from ..solvers.auto import SOLVERS
@@ -42,9 +45,9 @@ class SavedModel:
         save(self, path)
 
     @classmethod
-    def load(cls: type[T], path: str | os.PathLike[str]) -> T:
-        """Read an estimator of this class from a model file."""
-        estimator = load(path)
+    def load(cls: type[T], path: str | os.PathLike[str], mmap: bool = False) -> T:
+        """Read an estimator of this class from a model file; see `partita.load`."""
+        estimator = load(path, mmap)
         if not isinstance(estimator, cls):
             raise ModelFileError(f"{os.fspath(path)} holds a {type(estimator).__name__}, not a {cls.__name__}")
         return estimator
@@ -62,12 +65,22 @@ class SavedModel:
         return values, arrays
 
     @classmethod
-    def _unpack(cls: type[T], values: dict[str, Any], arrays: dict[str, np.ndarray]) -> T:
+    def _unpack(cls: type[T], values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> T:
         """An estimator from what `_pack` returned."""
         estimator = cls(**{key: _decode(value) for key, value in values["parameters"].items()})
         for key, value in values["fitted"].items():
+            if not key.endswith("_") or key.startswith("__") or hasattr(cls, key):
+                raise ModelFileError(f"{key!r} is no fitted attribute of {cls.__name__}")
             setattr(estimator, key, _decode_fitted(value, arrays))
         return estimator
+
+    def _validate_loaded(self) -> None:
+        """Raise a `ValueError` unless what came from a file fits together, as kernels trust it does.
+
+        Estimators add their fitted attributes to this (see `loaded`). Attributes that they do not know are let through.
+        """
+        self._check_parameters()  # type: ignore[attr-defined]
+        generator(getattr(self, "random_state", None))
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -77,17 +90,32 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     write_model(path, type(estimator).__name__, *estimator._pack(), __version__)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator from a model file. Nothing in the file is executed."""
-    kind, values, arrays = read_model(path)
-    if kind == "SequenceData":
-        raise ModelFileError(f"{os.fspath(path)} holds SequenceData, which is no estimator: use SequenceData.load")
-    if kind not in _ESTIMATORS:
-        raise ModelFileError(f"{os.fspath(path)} holds an unknown estimator {kind!r}; upgrade Partita to read it")
-    try:
-        return _ESTIMATORS[kind]._unpack(values, arrays)
-    except Exception as error:  # whatever the damage made of the values
-        raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
+def load(path: str | os.PathLike[str], mmap: bool = False) -> Any:
+    """Read an estimator from a model file. Nothing in the file is executed, and all parts must fit together.
+
+    Parameters
+    ----------
+    path : str or path
+    mmap : bool
+        Map arrays of a megabyte or more into memory instead of reading them: processes that load the same file then share
+        it. Only for files that nobody overwrites in place or cuts short while the model is in use: that changes the model,
+        or ends the process. (`save` does neither: it writes a new file.)
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, was changed so that its parts do not fit together, or is of a later version.
+    TooLargeError
+        It needs more memory than there is.
+    """
+    with open_model(path, mmap=check_flag("mmap", mmap)) as (kind, values, arrays):
+        if kind == "SequenceData":
+            raise ModelFileError(f"{os.fspath(path)} holds SequenceData, which is no estimator: use SequenceData.load")
+        if kind not in _ESTIMATORS:
+            raise ModelFileError(f"{os.fspath(path)} holds an unknown estimator {kind!r}; upgrade Partita to read it")
+        estimator = _ESTIMATORS[kind]._unpack(values, arrays)
+        estimator._validate_loaded()
+    return estimator
 
 
 def _encode(name: str, value: Any) -> Any:
@@ -135,6 +163,8 @@ def _decode(value: Any) -> Any:
         return np.array([item if isinstance(item, list) else _decode(item) for item in value["array"]])
     if "items" in value:
         return {_decode(key): _decode(item) for key, item in value["items"]}
+    if "solver" not in value:
+        raise ModelFileError(f"a value has the unknown form {sorted(value)}")
     return _SOLVER_CLASSES[value["solver"]](**{key: _decode(item) for key, item in value["options"].items()})
 
 
@@ -156,14 +186,17 @@ def _encode_fitted(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return _encode(name, value)
 
 
-def _decode_fitted(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _decode_fitted(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if isinstance(value, dict):
         if "trace" in value:
             return Trace(**{entry.name: arrays[value["trace"] + entry.name] for entry in fields(Trace)})
         if "status" in value:
             return Status[value["status"]]
         if "strings" in value:
-            return np.array(value["strings"], dtype=object)
+            strings = np.array(value["strings"], dtype=object)
+            if not isinstance(value["strings"], list) or not all(isinstance(item, str) for item in strings.ravel()):
+                raise ModelFileError("an array of strings holds something else")
+            return strings
         if "stored" in value:
             return arrays[value["stored"]]
     return _decode(value)

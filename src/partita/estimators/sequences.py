@@ -16,11 +16,15 @@ from ..core.errors import ModelFileError
 from ..core.results import FloatArray, IntArray
 from ..core.sparse import sound_csr
 from ..core.strings import pack_strings, unpack_strings
+from ..core.validation import check_flag
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..features.templates import Templates
 from ..io import read_model, write_model
 from .labels import Labels, column_labels, encode_labels, position_of
+
+#: The arrays of a file of sequences.
+MEMBERS = ("data", "indices", "indptr", "offsets", "names", "name_offsets", "classes", "codes", "sets")
 
 
 def places(name: str, offsets: IntArray, numbers: Any = None) -> Callable[[int], str]:
@@ -150,9 +154,9 @@ class SequenceData:
         write_model(path, "SequenceData", values, arrays, __version__)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> SequenceData:
-        """Read what `save` wrote. Nothing in the file is executed."""
-        kind, values, arrays = read_model(path)
+    def load(cls, path: str | os.PathLike[str], mmap: bool = False) -> SequenceData:
+        """Read what `save` wrote. Nothing in the file is executed. `mmap` is as in `partita.load`."""
+        kind, values, arrays = read_model(path, mmap=check_flag("mmap", mmap), only=MEMBERS)
         if kind != "SequenceData":
             raise ModelFileError(f"{os.fspath(path)} holds a {kind}, not SequenceData")
         try:

@@ -27,6 +27,7 @@ from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
 from .data import class_codes, prediction_data, training_data, unchanged_on_failure
+from .loaded import RUN, check_array, check_columns, check_labels, check_log_weights, check_run, check_whole, is_fitted
 from .persistence import SavedModel
 from .standard_columns import WIDE
 from .streaming import StreamingMixin, solver_seed
@@ -279,6 +280,17 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         solver: Any = make_solver(self.solver)
         seeded = hasattr(solver, "random_state") and (isinstance(self.solver, str) or self.random_state is not None)
         return replace(solver, random_state=solver_seed(self.random_state)) if seeded else solver
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        if is_fitted(self, "classes_", "coef_", "intercept_", "log_prior_", "n_features_in_", *RUN):
+            n = len(check_labels("classes_", self.classes_, 2, floats=True))
+            rows = 1 if n == 2 else n
+            check_array(self, "coef_", (rows, check_columns(self)))
+            check_array(self, "intercept_", (rows,))
+            check_log_weights(self, "log_prior_", n)
+            check_whole(self, "n_seen_")
+            check_run(self)
 
     def _check_parameters(self) -> None:
         check_real("l2", self.l2, minimum=0.0)

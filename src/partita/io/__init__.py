@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_names
 from .atomic import replacing
 from .columns import iter_columns, read_columns, read_conllu
-from .model_file import read_model, write_model
+from .model_file import open_model, read_model, write_model
 
 if TYPE_CHECKING:
     from .bif import DiscreteNetwork, read_bif, write_bif
@@ -31,6 +31,7 @@ _HOME = dict.fromkeys(("DiscreteNetwork", "read_bif", "write_bif"), "bif") | {
 __all__ = [
     "DiscreteNetwork",
     "iter_columns",
+    "open_model",
     "read_bif",
     "read_columns",
     "read_conllu",

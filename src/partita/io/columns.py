@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import numbers
 import os
 import re
 import zlib
@@ -145,6 +146,17 @@ def iter_columns(
     return read()
 
 
+def check_reading(
+    columns: Sequence[int] | None = None,
+    separator: str | None = None,
+    comments: str | None = None,
+    skip: str | None = None,
+    encoding: str = "utf-8",
+) -> None:
+    """Raise a ValueError unless these are options of `read_columns`."""
+    _Layout.check(columns, separator, comments, skip, encoding)
+
+
 def read_conllu(source: Source, columns: Iterable[str] = ("form", "upos", "xpos")) -> Columns:
     """Read columns of a CoNLL-U file by name: id, form, lemma, upos, xpos, feats, head, deprel, deps, misc."""
     names = list(columns)
@@ -152,6 +164,10 @@ def read_conllu(source: Source, columns: Iterable[str] = ("form", "upos", "xpos"
         if name not in CONLLU_COLUMNS:
             raise ValueError(f"columns must be names out of {', '.join(CONLLU_COLUMNS)}; got {name!r}")
     return read_columns(source, columns=[CONLLU_COLUMNS.index(name) for name in names], **CONLLU)
+
+
+#: The options of `read_columns`.
+READING = ("columns", "separator", "comments", "skip", "encoding")
 
 
 @dataclass(frozen=True)
@@ -168,6 +184,8 @@ class _Layout:
     def check(
         cls, columns: Sequence[int] | None, separator: str | None, comments: str | None, skip: str | None, encoding: str
     ) -> _Layout:
+        if columns is not None and not all(isinstance(c, numbers.Integral) and not isinstance(c, bool) for c in columns):
+            raise ValueError(f"columns must be None or integers, got {columns!r}")
         try:
             encoding = codecs.lookup(encoding).name
             if "\t\n #".encode(encoding) != b"\t\n #":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ._jit import compiled
 
 # No reassociation here: `shifted - MAGIC` must stay as written.
-exact = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+exact = compiled(fastmath={"contract"})
 # Functions that the compiler finds too large to put them into loops by itself; without that, loops are not vectorised.
-forced = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+forced = compiled(fastmath={"contract"}, forceinline=True)
 
 MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
 LOG2_E = 1.4426950408889634

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 
 from ..core.protocols import Progress
 
@@ -18,7 +19,7 @@ class ProgressPrinter:
     def __call__(self, progress: Progress) -> bool:
         if self._last < 0.0 or progress.seconds - self._last >= self.every:
             self._last = progress.seconds
-            sys.stderr.write(
+            _say(
                 f"{self.prefix}{progress.solver}: iteration {progress.iteration}, objective {progress.objective:.8g}, "
                 f"gradient {progress.gradient_norm:.2e}, {progress.seconds:.2f} s\n"
             )
@@ -36,4 +37,10 @@ class CountPrinter:
         now = time.monotonic()
         if now - self._last >= 1.0:
             self._last = now
-            sys.stderr.write(f"{self.name}: {done} of {self.total} draws, {now - self._start:.1f} s\n")
+            _say(f"{self.name}: {done} of {self.total} draws, {now - self._start:.1f} s\n")
+
+
+def _say(text: str) -> None:
+    """Write to standard error; a fit does not fail because nobody listens."""
+    with suppress(AttributeError, OSError, ValueError):  # there is none, or it is full or closed
+        sys.stderr.write(text)

@@ -13,7 +13,7 @@ _RESET = "\x1b[0m"
 
 def wants_color() -> bool:
     """Whether standard output is a terminal whose user has not set ``NO_COLOR``."""
-    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+    return not os.environ.get("NO_COLOR") and sys.stdout is not None and sys.stdout.isatty()
 
 
 def label_types(labels: Iterable[str]) -> tuple[str, ...]:
