@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import DataWarning
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution, Status
@@ -24,7 +25,7 @@ from ..solvers import EM
 from .convergence import warn_if_short
 from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
 from .data import unchanged_on_failure
-from .network_data import NetworkLayout, describe
+from .network_data import NetworkLayout, describe, outside
 from .network_parts import PARTS, checked_layout, given_parts
 from .network_starts import fresh_states, given_start, random_starts
 from .persistence import SavedModel
@@ -375,7 +376,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
                 "X does not have valid feature names, but BayesianNetwork was fitted with feature names; its columns are taken "
                 f"in the order of the fit: {shown}",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=outside(),
             )
         objective = self._fitted(layout, *layout.read(table, columns, known=known))
         return layout, objective, objective.potentials(self.parameters_)
@@ -414,11 +415,31 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         return self._leaves()[1]
 
     def log_likelihood(self, X: Any) -> FloatArray:
-        """log p of what is known in each row; -inf where that is impossible."""
+        """log p of what is known in each row: at most 0 without Gaussian variables; -inf where that is impossible."""
         layout, objective, u = self._read(X)
-        u[: layout.net.size][self.parameters_[: layout.net.size] <= NEVER] = -np.inf
-        known = ~np.isnan(objective.leaves)
-        return np.asarray(objective.sets.row_values(u) - known @ np.log(self.scale_))
+        logs = self._row_values(layout, objective, u)
+        if not layout.gaussian:
+            return np.minimum(logs, 0.0)  # what is more is rounding
+        return np.asarray(logs - ~np.isnan(objective.leaves) @ np.log(self.scale_))
+
+    def _row_values(self, layout: NetworkLayout, objective: NetworkLikelihood, u: FloatArray) -> FloatArray:
+        """log p of rows, in standard units, with true zeros."""
+        true = u.copy()
+        true[: layout.net.size][self.parameters_[: layout.net.size] <= NEVER] = -np.inf
+        return objective.sets.row_values(true)
+
+    def _warn_impossible(self, layout: NetworkLayout, objective: NetworkLikelihood, u: FloatArray) -> None:
+        """Say so if what is known in rows has probability zero: then nothing follows for what is unknown."""
+        if (self.parameters_[: layout.net.size] > NEVER).all():
+            return
+        rows = np.flatnonzero(np.isneginf(self._row_values(layout, objective, u)))
+        if len(rows):
+            warnings.warn(
+                f"{len(rows)} of {len(objective.sets.states)} rows are impossible in this network, the first is row {rows[0]}: "
+                "what is said of their unknown values counts zeros in tables as tiny numbers",
+                DataWarning,
+                stacklevel=outside(),
+            )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood of the rows."""
@@ -449,6 +470,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         parents.
         """
         layout, objective, u = self._read(X)
+        self._warn_impossible(layout, objective, u)
         states = objective.sets.filled(u)[:, : layout.net.n]
         _, means, _ = objective.split(self.parameters_)
         values = objective.leaves.copy()
@@ -460,9 +482,11 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     def predict_proba(self, X: Any) -> dict[Hashable, FloatArray]:
         """For hidden variables, and others that are unknown in some row: probabilities of states, (n_rows, n_states)."""
         layout, objective, u = self._read(X)
+        self._warn_impossible(layout, objective, u)
         tables = objective.sets.variable_marginals(u, layout.net.n)
         some: Any = (objective.sets.states[:, : layout.net.n] < 0).any(axis=0)
-        return {name: tables[v] for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden}
+        asked = [v for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden]
+        return {layout.discrete[v]: np.minimum(tables[v] / tables[v].sum(1, keepdims=True), 1.0) for v in asked}
 
     def predict_marginals(self, X: Any) -> dict[Hashable, FloatArray]:
         """The same as `predict_proba`: the name that all Partita estimators share."""
@@ -471,7 +495,9 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     def sample(self, size: int = 1, random_state: Any = None) -> Any:
         """Independent rows with all of `nodes_`, as a data frame if the network was fitted to one, else an array."""
         layout, rng = self._layout(), generator(random_state)
-        states = layout.net.sample(self._distributions(layout), check_count("size", size), rng)
+        check_count("size", size)
+        check_memory(f"size={size} rows of {len(layout.nodes)} variables", 24.0 * size * len(layout.nodes), "Lower size")
+        states = layout.net.sample(self._distributions(layout), size, rng)
         values = np.empty((size, len(layout.gaussian)))
         means, variances = self._leaves()
         for j, (name, of) in enumerate(zip(layout.gaussian, layout.net.leaves, strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import os
 import warnings
@@ -175,7 +176,7 @@ class NetworkLayout:
                 doubts.append(_doubt(name, columns[name], states[name], odd))
         cures = ", ".join(dict.fromkeys(cure for _, cure in doubts if cure))
         meant = "cardinalities={name: [states]} says that they are meant"
-        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}", stacklevel=6)
+        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}", outside() + 1)
         return cls(description.nodes, description.parents, states, description.hidden)
 
     def read(
@@ -285,7 +286,15 @@ def _warn_extra(extra: list[Name]) -> None:
     if extra:
         what = "a column" if len(extra) == 1 else f"{len(extra)} columns"
         told = f"the data have {what} that the network does not have, ignored: {listed(extra)}"
-        warnings.warn(told, DataWarning, stacklevel=6)
+        warnings.warn(told, DataWarning, stacklevel=outside())
+
+
+def outside() -> int:
+    """The `stacklevel` of a warning, given by the caller of this, that names the line which called the library."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and os.path.dirname(os.path.dirname(__file__)) in frame.f_code.co_filename:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _positions(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..core.memory import check_memory, product
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
 from ..kernels import network as kernels
 from .factor_graph import FactorGraph
 
 Name = TypeVar("Name", bound=Hashable)
+#: Numbers that are worked on at a time.
+CELLS = 2_000_000
 
 
 class BayesNet:
@@ -39,12 +42,20 @@ class BayesNet:
     def __init__(
         self, cardinalities: Sequence[int], parents: Sequence[tuple[int, ...]], leaves: Sequence[tuple[int, ...]] = ()
     ) -> None:
-        self.cardinalities = np.array(cardinalities, dtype=np.int64)
-        self.parents, self.leaves = [tuple(of) for of in parents], [tuple(of) for of in leaves]
+        given = np.asarray(cardinalities)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu") or (given < 1).any():
+            raise ValueError(f"cardinalities must be integers >= 1, one for each variable; got {cardinalities!r}")
+        self.cardinalities = given.astype(np.int64)
+        self.parents, self.leaves = ([_checked(what, of, len(given)) for of in each] for what, each in (("parents", parents), ("leaves", leaves)))
+        if len(self.parents) != len(given):
+            raise ValueError(f"parents must have an entry for each of {len(given)} variables, got {len(self.parents)}")
         loop = find_cycle(dict(enumerate(self.parents)))
         if loop:
             raise ValueError(f"the network must have no cycle, got {' -> '.join(map(str, loop))}")
         counts = [self.configurations(of) for of in self.parents]
+        entries = sum(int(k) * count for k, count in zip(self.cardinalities, counts, strict=True))
+        entries += sum(self.configurations(of) for of in self.leaves)
+        check_memory(f"a network of {entries} probabilities", 16.0 * entries, "Give variables fewer parents or fewer states")
         widths = np.repeat(self.cardinalities, counts)
         self.starts = np.concatenate(([0], np.cumsum(widths)))
         self.offsets = self.starts[np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))]
@@ -53,7 +64,7 @@ class BayesNet:
 
     def configurations(self, variables: Sequence[int]) -> int:
         """Number of configurations of some variables."""
-        return math.prod(self.cardinalities[list(variables)].tolist())
+        return product(self.cardinalities[list(variables)])
 
     def shape(self, v: int) -> tuple[int, ...]:
         """Numbers of states of the parents of a variable, and of itself."""
@@ -62,6 +73,8 @@ class BayesNet:
     def log_distributions(self, weights: FloatArray) -> FloatArray:
         """log p of every state in every distribution: p is proportional to the exponential of its weight."""
         out = np.empty(self.size)
+        if weights.shape != out.shape:
+            raise ValueError(f"weights must be {self.size} numbers, got {weights.shape}")
         kernels.log_distributions(weights, self.starts, 0, len(self.starts) - 1, out)
         return out
 
@@ -111,9 +124,23 @@ class BayesNet:
         tables = self.tables(flat)
         for v in self.order():
             sums = tables[v].reshape(-1, self.cardinalities[v]).cumsum(axis=1)
-            chosen = sums[self.codes(states, self.parents[v])]
-            states[:, v] = (rng.random(size)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
+            given, draws = self.codes(states, self.parents[v]), rng.random(size)
+            step = max(1, CELLS // sums.shape[1])
+            for lo in range(0, size, step):  # all at once would be a number for each row and state
+                chosen = sums[given[lo : lo + step]]
+                states[lo : lo + step, v] = (draws[lo : lo + step, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
         return states
+
+
+def _checked(what: str, variables: Sequence[int], n: int) -> tuple[int, ...]:
+    """Different variables below n."""
+    try:
+        found = tuple(operator.index(v) for v in variables)
+    except TypeError:
+        found = (-1,)
+    if len(set(found)) < len(found) or not all(0 <= v < n for v in found):
+        raise ValueError(f"{what} must be tuples of different variables below {n}, got {variables!r}")
+    return found
 
 
 def find_cycle(parents: Mapping[Name, Sequence[Name]]) -> list[Name]:
