@@ -6,7 +6,6 @@ import datetime
 import decimal
 import math
 import numbers
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,14 +13,13 @@ import numpy as np
 
 from ..core.results import FloatArray, IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
+from ..io.bif import NUMBER
 from .data import class_codes
 from .named_columns import listed
 from .tables import Column, Name
 
 #: Different values that are not whole up to which they are states.
 FEW_FRACTIONS = 20
-#: Text that is a number.
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 #: A code far from the others: how many times their span it is away.
 FAR = 10
 
