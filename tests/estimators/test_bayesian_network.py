@@ -333,7 +333,7 @@ def test_bad_parameters_are_named_and_change_nothing(options, message):
         (lambda X: X[:, :3], "4 observed variables"),
         (lambda X: X[:0], "at least one row"),
         (lambda X: X[0], "at least one row"),
-        (lambda X: frame(X).rename(columns={"x0": "y"}), "no variable 'y'"),
+        (lambda X: frame(X).rename(columns={"x0": "y"}), "no column 'x0'.*does not have: 'y'"),
         (lambda X: frame(X).drop(columns="x2"), "no column 'x2'"),
         (lambda X: np.full(X.shape, -1), "no known value"),
         (lambda X: frame(X).assign(x1=None), "'x1' has no known value"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.errors import DataWarning
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution, Status
@@ -23,10 +26,12 @@ from ..solvers import EM
 from .convergence import warn_if_short
 from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
 from .data import unchanged_on_failure
-from .network_data import NetworkLayout, describe
+from .network_data import NetworkLayout, describe, outside
+from .network_parts import PARTS, checked_layout, given_parts
 from .network_starts import fresh_states, given_start, random_starts
 from .persistence import SavedModel
 from .restarts import end_values, run_starts
+from .tables import Table, read_table
 
 #: What is maximised by each method that iterates, and how.
 ITERATIVE: dict[str, tuple[str, str | None]] = {
@@ -170,8 +175,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
 
     def _fit(self, X: Any, sample_weight: Any) -> BayesianNetwork:
         self._check_parameters()
-        layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), X)
-        states, values = layout.read(X)
+        table = read_table(X)
+        layout, states, values = self._learn_states(table)
         weights = check_weights("sample_weight", sample_weight, len(states))
         location, scale = _units(values, weights)
         rows = _informative(layout, states, values, weights)
@@ -179,17 +184,29 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
         self.hidden_, self.variance_ = layout.hidden, self.variance
         self.parameters_, self.location_, self.scale_ = best.parameters, location, scale
-        self.table_ = _kind(X)
-        self.__dict__.pop("feature_names_in_", None)
-        if self.table_ == "frame" and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.array(list(X.columns), dtype=object)
-        self.n_features_in_ = len(layout.nodes) - len(layout.hidden)
+        self._keep_columns(table, layout)
         self.objective_ = best.value
         self.objectives_ = end_values(solutions)
         self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         warn_if_short(self, best)
         return self
+
+    def _learn_states(self, table: Table) -> tuple[NetworkLayout, IntArray, FloatArray]:
+        """The network with the states that a table shows, and what the table has."""
+        layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), table)
+        return layout, *layout.read(table, fitted=False, known=table.names or ())
+
+    def _keep_columns(self, table: Table, layout: NetworkLayout) -> None:
+        """Remember what the columns were: arrays that come later are read in the same order."""
+        names = table.names if table.names is not None and set(table.names) & set(layout.nodes) else None
+        self.table_ = table.kind
+        self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
+        self.n_features_in_ = len(layout.nodes) - len(layout.hidden) if names is None else len(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.__dict__.pop("_given", None)
 
     def _learn(
         self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray
@@ -275,8 +292,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             With `objective`, `lower`, `gap`, `M`, `alpha_crit`, `trivial`, and `labels()`.
         """
         check_choice("units", units, ("absolute", "critical"))
-        layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), X)
-        states, values = layout.read(X)
+        layout, states, values = self._learn_states(read_table(X))
         location, scale = _units(values, np.ones(len(states)))
         return solve_relaxation(layout, states, (values - location) / scale, alpha, units=units, n_jobs=self.n_jobs)
 
@@ -302,14 +318,68 @@ class BayesianNetwork(SavedModel, BaseEstimator):
 
     # What is known after a fit
 
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            return "parameters_" in vars(self) or self._adopt_tables()
+        except (OSError, ValueError):  # a file that cannot be read is told about when it is used
+            return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (*PARTS, "columns_", "n_features_in_") and "edges" in vars(self) and "parameters_" not in vars(self):
+            try:
+                if self._adopt_tables():
+                    return vars(self)[name]
+            except (OSError, ValueError) as error:
+                raise AttributeError(f"{name} is not there: {error}") from error
+        return object.__getattribute__(self, name)  # raises, and a property says why
+
+    def _adopt_tables(self) -> bool:
+        """Take the tables of a BIF file or a DiscreteNetwork as they are; whether there are any."""
+        parts = given_parts(self.edges, self.cardinalities, self.hidden, self.gaussian)
+        if parts is None:
+            return False
+        vars(self).update(parts)
+        self._given = True
+        return True
+
+    def set_params(self, **params: Any) -> BayesianNetwork:
+        """Set parameters. Tables that were read from a file, not fitted, are forgotten if they are of another network."""
+        super().set_params(**params)
+        if "_given" in vars(self) and {"edges", "cardinalities", "hidden", "gaussian"} & set(params):
+            for name in (*PARTS, "columns_", "n_features_in_", "_given"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if "parameters_" not in vars(self):
+            self._adopt_tables()
+        return super()._pack()
+
+    def _validate_loaded(self) -> None:
+        """Raise a ValueError if the parts of a model file do not fit together."""
+        if set(PARTS) & set(vars(self)):
+            checked_layout(vars(self))
+
     def _layout(self) -> NetworkLayout:
+        if "parameters_" not in vars(self):
+            self._adopt_tables()
         check_is_fitted(self)
-        return NetworkLayout(self.nodes_, self.parents_, self.states_, self.hidden_)
+        return checked_layout(vars(self))
 
     def _read(self, X: Any) -> tuple[NetworkLayout, NetworkLikelihood, FloatArray]:
         """The data as an objective, and its potentials at the fitted parameters."""
-        layout = self._layout()
-        objective = self._fitted(layout, *layout.read(X))
+        layout, table = self._layout(), read_table(X)
+        columns = getattr(self, "columns_", None)
+        known = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else ()
+        if table.names is None and columns is not None and len(columns) == table.n_columns:
+            shown = ", ".join("(ignored)" if name is None else str(name) for name in columns)
+            warnings.warn(
+                "X does not have valid feature names, but BayesianNetwork was fitted with feature names; its columns are taken "
+                f"in the order of the fit: {shown}",
+                DataWarning,
+                stacklevel=outside(),
+            )
+        objective = self._fitted(layout, *layout.read(table, columns, known=known))
         return layout, objective, objective.potentials(self.parameters_)
 
     def _fitted(self, layout: NetworkLayout, states: IntArray, values: FloatArray) -> NetworkLikelihood:
@@ -346,11 +416,31 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         return self._leaves()[1]
 
     def log_likelihood(self, X: Any) -> FloatArray:
-        """log p of what is known in each row; -inf where that is impossible."""
+        """log p of what is known in each row: at most 0 without Gaussian variables; -inf where that is impossible."""
         layout, objective, u = self._read(X)
-        u[: layout.net.size][self.parameters_[: layout.net.size] <= NEVER] = -np.inf
-        known = ~np.isnan(objective.leaves)
-        return np.asarray(objective.sets.row_values(u) - known @ np.log(self.scale_))
+        logs = self._row_values(layout, objective, u)
+        if not layout.gaussian:
+            return np.minimum(logs, 0.0)  # what is more is rounding
+        return np.asarray(logs - ~np.isnan(objective.leaves) @ np.log(self.scale_))
+
+    def _row_values(self, layout: NetworkLayout, objective: NetworkLikelihood, u: FloatArray) -> FloatArray:
+        """log p of rows, in standard units, with true zeros."""
+        true = u.copy()
+        true[: layout.net.size][self.parameters_[: layout.net.size] <= NEVER] = -np.inf
+        return objective.sets.row_values(true)
+
+    def _warn_impossible(self, layout: NetworkLayout, objective: NetworkLikelihood, u: FloatArray) -> None:
+        """Say so if what is known in rows has probability zero: then nothing follows for what is unknown."""
+        if (self.parameters_[: layout.net.size] > NEVER).all():
+            return
+        rows = np.flatnonzero(np.isneginf(self._row_values(layout, objective, u)))
+        if len(rows):
+            warnings.warn(
+                f"{len(rows)} of {len(objective.sets.states)} rows are impossible in this network, the first is row {rows[0]}: "
+                "what is said of their unknown values counts zeros in tables as tiny numbers",
+                DataWarning,
+                stacklevel=outside(),
+            )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood of the rows."""
@@ -381,19 +471,23 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         parents.
         """
         layout, objective, u = self._read(X)
+        self._warn_impossible(layout, objective, u)
         states = objective.sets.filled(u)[:, : layout.net.n]
         _, means, _ = objective.split(self.parameters_)
         values = objective.leaves.copy()
         for j, (of, mean) in enumerate(zip(layout.net.leaves, means, strict=True)):
             values[:, j] = np.where(np.isnan(values[:, j]), mean[layout.net.codes(states, of)], values[:, j])
-        return layout.write(states, values * self.scale_ + self.location_, X)
+        table = read_table(X)
+        return layout.write(states, values * self.scale_ + self.location_, table.kind, X, table.names or ())
 
     def predict_proba(self, X: Any) -> dict[Hashable, FloatArray]:
         """For hidden variables, and others that are unknown in some row: probabilities of states, (n_rows, n_states)."""
         layout, objective, u = self._read(X)
+        self._warn_impossible(layout, objective, u)
         tables = objective.sets.variable_marginals(u, layout.net.n)
         some: Any = (objective.sets.states[:, : layout.net.n] < 0).any(axis=0)
-        return {name: normalized(tables[v]) for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden}
+        asked = [v for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden]
+        return {layout.discrete[v]: normalized(tables[v]) for v in asked}
 
     def predict_marginals(self, X: Any) -> dict[Hashable, FloatArray]:
         """The same as `predict_proba`: the name that all Partita estimators share."""
@@ -402,18 +496,16 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     def sample(self, size: int = 1, random_state: Any = None) -> Any:
         """Independent rows with all of `nodes_`, as a data frame if the network was fitted to one, else an array."""
         layout, rng = self._layout(), generator(random_state)
-        states = layout.net.sample(self._distributions(layout), check_count("size", size), rng)
+        check_count("size", size)
+        check_memory(f"size={size} rows of {len(layout.nodes)} variables", 24.0 * size * len(layout.nodes), "Lower size")
+        states = layout.net.sample(self._distributions(layout), size, rng)
         values = np.empty((size, len(layout.gaussian)))
         means, variances = self._leaves()
         for j, (name, of) in enumerate(zip(layout.gaussian, layout.net.leaves, strict=True)):
             code = layout.net.codes(states, of)
             noise = rng.standard_normal(size) * np.sqrt(variances[name].ravel()[code])
             values[:, j] = means[name].ravel()[code] + noise
-        if self.table_ == "frame":
-            import pandas  # type: ignore[import-untyped]
-
-            return layout.write(states, values, pandas.DataFrame(index=range(size)))
-        return layout.write(states, values, np.zeros((0, 0), dtype=float if self.table_ == "numbers" else object))
+        return layout.write(states, values, "pandas" if self.table_ == "frame" else self.table_)
 
     def to_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a BIF file. Gaussian variables cannot be written."""
@@ -424,13 +516,6 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         states = tuple(tuple(map(str, self.states_[name])) for name in layout.discrete)
         parents = tuple(tuple(map(str, self.parents_[name])) for name in layout.discrete)
         write_bif(path, DiscreteNetwork(names, states, parents, tuple(self.tables_.values())))
-
-
-def _kind(X: Any) -> str:
-    """What a table is: a frame, or an array of numbers or objects."""
-    if hasattr(X, "columns"):
-        return "frame"
-    return "numbers" if np.asarray(X).dtype.kind in "iufb" else "objects"
 
 
 def _units(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 import numbers
 import os
-from collections.abc import Hashable, Mapping, Sequence
+import warnings
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..core.errors import DataWarning
+from ..core.memory import product
 from ..core.results import FloatArray, IntArray
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
-from .data import class_codes
+from .column_states import StateNames, check_labels, numbers_of, shown_states, state_codes
+from .named_columns import listed
+from .states import doubtful_states, warn_states
+from .tables import Column, Name, Table, write_table
 
-Name = Hashable
 #: Most entries of the distributions of one variable.
 MOST_ENTRIES = 10**8
 
@@ -111,11 +116,13 @@ def _states(what: str, name: Name, value: Any) -> int | list[Any]:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         if value < 1:
             raise ValueError(f"{what}[{name!r}] must be at least 1, got {value}")
+        if value > MOST_ENTRIES:
+            raise ValueError(f"{what}[{name!r}] must be at most {MOST_ENTRIES}, got {value}")
         return int(value)
-    listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-    if not listed or not len(value) or len(set(value)) < len(value):
+    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    if not several or not len(value):
         raise ValueError(f"{what}[{name!r}] must be a number of states or a list of different ones, got {value!r}")
-    return [item.item() if isinstance(item, np.generic) else item for item in value]
+    return check_labels(f"{what}[{name!r}]", list(value))
 
 
 class NetworkLayout:
@@ -138,7 +145,7 @@ class NetworkLayout:
         self.gaussian = [name for name in nodes if name not in states]
         self.number = {name: v for v, name in enumerate(self.discrete)}
         for name in nodes:
-            entries = math.prod(len(states[each]) for each in (*parents[name], name) if each in states)
+            entries = product(len(states[each]) for each in (*parents[name], name) if each in states)
             if entries > MOST_ENTRIES:
                 raise ValueError(
                     f"the distributions of {name!r} given {len(parents[name])} parents have {entries} entries, more than "
@@ -151,214 +158,164 @@ class NetworkLayout:
         )
 
     @classmethod
-    def learn(cls, description: Description, X: Any) -> NetworkLayout:
-        """Take the states that are not given from the data."""
-        columns = read_table(X, description.nodes, description.hidden)
+    def learn(cls, description: Description, table: Table) -> NetworkLayout:
+        """Take the states that are not given from the data, and warn of numbers of states that may not be meant."""
+        columns = _find_columns(table, description.nodes, description.hidden)
         states: dict[Name, list[Any]] = {}
+        doubts: list[tuple[str, str]] = []
         for name in description.nodes:
             if name in description.gaussian:
                 continue
             given = description.states.get(name)
             if isinstance(given, int):
                 states[name] = list(range(given))
+            elif given is not None:
+                states[name] = given
             else:
-                states[name] = _seen(name, columns[name]) if given is None else given
+                states[name], odd = shown_states(name, columns[name])
+                doubts.append(_doubt(name, columns[name], states[name], odd))
+        cures = ", ".join(dict.fromkeys(cure for _, cure in doubts if cure))
+        meant = "cardinalities={name: [states]} says that they are meant"
+        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}", outside() + 1)
         return cls(description.nodes, description.parents, states, description.hidden)
 
-    def read(self, X: Any) -> tuple[IntArray, FloatArray]:
-        """Numbers of states, -1 where unknown, (rows, discrete variables), and values of Gaussian variables, NaN there."""
-        columns = read_table(X, self.nodes, self.hidden)
-        n = max(len(column.values) for column in columns.values())
-        states = np.full((n, len(self.discrete)), -1, np.int64)
+    def read(
+        self,
+        table: Table,
+        order: Sequence[Name | None] | None = None,
+        fitted: bool = True,
+        known: Container[Name] = (),
+    ) -> tuple[IntArray, FloatArray]:
+        """Numbers of states, -1 where unknown, (rows, discrete variables), and values of Gaussian variables, NaN there.
+
+        Parameters
+        ----------
+        table : Table
+        order : list of names, optional
+            What the columns are if they have no names; None for one that is to be ignored.
+        fitted : bool
+            Whether variables that are absent are unknown, as after a fit, or an error.
+        known : names
+            Columns that no word needs to be said about if the network does not have them.
+        """
+        columns = _find_columns(table, self.nodes, self.hidden, order, fitted, known)
+        states = np.full((table.n_rows, len(self.discrete)), -1, np.int64)
         for v, name in enumerate(self.discrete):
             if name in columns:
-                states[:, v] = columns[name].codes(name, self.states[name])
-        values = np.full((n, len(self.gaussian)), np.nan)
+                states[:, v] = state_codes(name, columns[name], self.states[name])
+        values = np.full((table.n_rows, len(self.gaussian)), np.nan)
         for j, name in enumerate(self.gaussian):
-            values[:, j] = columns[name].numbers(name)
+            if name in columns:
+                values[:, j] = numbers_of(name, columns[name])
         return states, values
 
-    def write(self, states: IntArray, values: FloatArray, like: Any) -> Any:
-        """States and values as a table like the one that was given: all variables, hidden ones too."""
+    def write(self, states: IntArray, values: FloatArray, kind: str, like: Any = None, first: Sequence[Name] = ()) -> Any:
+        """States and values of all variables, hidden ones too, as a table of a kind; some columns first."""
         columns: dict[Name, Any] = {}
-        frame = hasattr(like, "columns")
-        plain = not frame and np.asarray(like).dtype.kind in "iufb"
-        for name in self.nodes:
+        for name in dict.fromkeys([*(name for name in first if name in self.parents), *self.nodes]):
             if name in self.number:
                 labels: Any = self.states[name]
-                if plain and not all(isinstance(label, numbers.Real) for label in labels):
-                    whole = all(isinstance(label, str) and label.lstrip("-").isdecimal() for label in labels)
-                    labels = [int(label) for label in labels] if whole else range(len(labels))  # as `Column.codes` reads
+                if kind == "numbers":
+                    labels = _as_numbers(labels)
                 columns[name] = _labels(labels)[states[:, self.number[name]]]
             else:
                 columns[name] = values[:, self.gaussian.index(name)]
-        if frame:
-            if set(like.columns) <= set(columns):  # keep its order, and put what is new last
-                columns = {name: columns[name] for name in [*like.columns, *(n for n in columns if n not in like.columns)]}
-            return type(like)(columns, **({"index": like.index} if hasattr(like, "index") else {}))
-        kinds = {column.dtype.kind for column in columns.values()}
-        if kinds <= set("iufb"):
-            return np.column_stack(list(columns.values()))
-        return np.column_stack([column.astype(object) for column in columns.values()])
+        return write_table(kind, columns, like)
+
+
+def _doubt(name: Name, column: Column, states: list[Any], odd: str) -> tuple[str, str]:
+    """A sentence about a number of states that may not be meant, and what to do about it; empty if all is well."""
+    if odd:
+        return odd, "replace codes for unknown by None or NaN"
+    if column.categories is None:
+        why = doubtful_states(name, len(states), states, "values")
+        return why, "name quantities in gaussian=[...] or put them into groups" if why else ""
+    seen = set(column.values[~column.unknown].tolist())
+    why = doubtful_states(name, len(states), [state for state in states if state in seen], "categories")
+    return why, "drop unused categories, by cat.remove_unused_categories() in pandas" if why else ""
+
+
+def _as_numbers(labels: list[Any]) -> Any:
+    """Labels in an array of numbers, as `StateNames` reads them; as they are if some are no numbers."""
+    names = StateNames(labels)
+    codes = {code: number for number, code in names.numbers.items()}
+    return [codes[code] for code in range(len(labels))] if names.kind == "text" and len(codes) == len(labels) else labels
 
 
 def _labels(labels: Any) -> Any:
     """Labels as an array that keeps them as they are."""
     kinds = {type(label) for label in labels}
-    if len(kinds) == 1 and kinds <= {int, float, bool, str}:
+    if (len(kinds) == 1 and kinds <= {int, float, bool, str}) or kinds == {int, float}:
         return np.array(labels)
     out = np.empty(len(labels), dtype=object)
     out[:] = labels
     return out
 
 
-@dataclass(frozen=True)
-class Column:
-    """Values of one variable, where there is none, and the labels of a categorical column.
-
-    `stateless` is where there is no state: in arrays -1 is none, but it is a number.
-    """
-
-    values: Any
-    unknown: Any
-    categories: list[Any] | None = None
-    stateless: Any = None
-
-    def known(self, name: Name) -> IntArray:
-        """Rows that have a state."""
-        rows = np.flatnonzero(~(self.unknown if self.stateless is None else self.stateless))
-        if self.values.dtype.kind == "f" and np.isinf(self.values[rows]).any():
-            raise ValueError(f"{name!r} has an infinite value, which is no state")
-        return rows
-
-    def codes(self, name: Name, labels: list[Any]) -> IntArray:
-        """The number of the state of every row, -1 where unknown. Numbers stand for states that no number names."""
-        lookup = {label: code for code, label in enumerate(labels)}
-        out = np.full(len(self.values), -1, np.int64)
-        known = self.known(name)
-        if not len(known):
-            return out
-        found, where = _unique(self.values[known])
-        if not any(isinstance(label, numbers.Real) for label in labels):
-            if all(str(value) in lookup for value in found):  # a file has "1" where data have 1
-                found = [str(value) for value in found]
-            else:
-                lookup |= {code: code for code in range(len(labels))}
-        codes = np.array([lookup.get(value, -2) for value in found])
-        if (codes == -2).any():
-            value = found[int(np.argmin(codes))]
-            row = int(known[np.argmax(codes[where] == -2)])
-            shown = ", ".join(map(repr, labels[:10])) + (", …" if len(labels) > 10 else "")
-            raise ValueError(f"row {row} has {value!r} for {name!r}, which is none of its states: {shown}")
-        out[known] = codes[where]
-        return out
-
-    def numbers(self, name: Name) -> FloatArray:
-        """Values of a Gaussian variable, NaN where unknown."""
-        out = np.full(len(self.values), np.nan)
-        try:
-            out[~self.unknown] = np.asarray(self.values[~self.unknown], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name!r} is Gaussian and must hold numbers") from None
-        if np.isinf(out).any():
-            raise ValueError(f"{name!r} must hold finite numbers, got {out[np.isinf(out)][0]}")
-        return out
-
-
-def _unique(values: Any) -> tuple[list[Any], IntArray]:
-    """Different values as Python objects, and which of them each is. Whole floats are integers."""
-    if values.dtype.kind == "f" and (np.abs(values) < 2**53).all() and not np.mod(values, 1.0).any():
-        values = values.astype(np.int64)
-    if values.dtype.kind in "iufbU":
-        found, where = class_codes(values)
-        plain = found.tolist()
-        if values.dtype.kind == "f":
-            plain = [int(value) if value.is_integer() else value for value in plain]
-        return plain, where.ravel()
-    first: dict[Any, int] = {}
-    where = np.array([first.setdefault(value, len(first)) for value in values.tolist()])
-    return list(first), where
-
-
-def _seen(name: Name, column: Column) -> list[Any]:
-    """The states that a column shows."""
-    if column.categories is not None:
-        return column.categories
-    found, _ = _unique(column.values[column.known(name)])
-    if not found:
-        raise ValueError(f"{name!r} has no known value: say how many states it has, hidden={{{name!r}: 2}}")
-    if len(found) > 20 and any(isinstance(value, float) for value in found):
-        raise ValueError(f"{name!r} has {len(found)} different values that are not whole: name it in gaussian=[...]")
-    try:
-        return sorted(found)
-    except TypeError:
-        return sorted(found, key=lambda value: (type(value).__name__, str(value)))
-
-
-def read_table(X: Any, nodes: Sequence[Name], hidden: Sequence[Name]) -> dict[Name, Column]:
-    """The columns of a data frame or a matrix by name; columns of hidden variables may be missing."""
-    needed = [name for name in nodes if name not in hidden]
-    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
-        names = list(X.columns)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"the data have more than one column {twice!r}")
+def _find_columns(
+    table: Table,
+    nodes: Sequence[Name],
+    hidden: Sequence[Name],
+    order: Sequence[Name | None] | None = None,
+    fitted: bool = False,
+    known: Container[Name] = (),
+) -> dict[Name, Column]:
+    """The columns of a table by name. Those of hidden variables may be absent, and after a fit any but all."""
+    if table.n_rows == 0:
+        raise ValueError("the data must have at least one row, got none")
+    names = table.names
+    if names is None or (names == list(range(len(names))) and not set(names) & set(nodes)):  # pandas has named them itself
+        return {name: table.read(j) for j, name in enumerate(_positions(table, nodes, hidden, order)) if name is not None}
+    found = set(names)
+    absent = [name for name in nodes if name not in found and (fitted or name not in hidden)]
+    if len(absent) == len(nodes):
+        raise ValueError(
+            f"no column of the data is a variable of the network: they are {listed(names)}, it has {listed(nodes)}"
+        )
+    if absent and not fitted:
         extra = [name for name in names if name not in nodes]
-        if extra:
-            raise ValueError(f"the network has no variable {extra[0]!r}; it has {', '.join(map(str, nodes))}")
-        lacking = [name for name in needed if name not in names]
-        if lacking:
+        raise ValueError(
+            f"the data have no column {listed(absent)}: add it (with None or NaN where unknown), or name it in hidden with its "
+            f"number of states, as hidden={{{absent[0]!r}: 2}}"
+            + (f". There are columns that the network does not have: {listed(extra)}" if extra else "")
+        )
+    place = {name: j for j, name in enumerate(names)}
+    _warn_extra([name for name in names if name not in nodes and name not in known])
+    return {name: table.read(place[name]) for name in nodes if name in place}
+
+
+def _warn_extra(extra: list[Name]) -> None:
+    if extra:
+        what = "a column" if len(extra) == 1 else f"{len(extra)} columns"
+        told = f"the data have {what} that the network does not have, ignored: {listed(extra)}"
+        warnings.warn(told, DataWarning, stacklevel=outside())
+
+
+def outside() -> int:
+    """The `stacklevel` of a warning, given by the caller of this, that names the line which called the library."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and os.path.dirname(os.path.dirname(__file__)) in frame.f_code.co_filename:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _positions(
+    table: Table, nodes: Sequence[Name], hidden: Sequence[Name], order: Sequence[Name | None] | None
+) -> Sequence[Name | None]:
+    """The variables of columns without names."""
+    if order is not None:
+        if table.n_columns != len(order):
+            shown = ", ".join("(ignored)" if name is None else str(name) for name in order)
             raise ValueError(
-                f"the data have no column {lacking[0]!r}: add it (with None or NaN where unknown), or name it in hidden"
+                f"the data have no names and {table.n_columns} columns; the network was fitted to a frame of {len(order)}, in this "
+                f"order: {shown}. Give these, or a data frame"
             )
-        if len(X) == 0:
-            raise ValueError("the data must have at least one row, got none")
-        return {name: _frame_column(X[name]) for name in names}
-    table = np.asarray(X)
-    if table.ndim != 2 or len(table) == 0 or table.shape[1] not in (len(needed), len(nodes)):
+        return order
+    needed = [name for name in nodes if name not in hidden]
+    if table.n_columns not in (len(needed), len(nodes)):
         raise ValueError(
             f"the data must be a data frame or an array with at least one row and a column for each of {len(needed)} "
-            f"observed variables ({', '.join(map(str, needed))}), or of all {len(nodes)}; got shape {table.shape}"
+            f"observed variables ({', '.join(map(str, needed))}), or of all {len(nodes)}; got shape "
+            f"({table.n_rows}, {table.n_columns})"
         )
-    names = needed if table.shape[1] == len(needed) else list(nodes)
-    return {name: _array_column(table[:, j]) for j, name in enumerate(names)}
-
-
-def _frame_column(column: Any) -> Column:
-    unknown = np.asarray(column.isna()) if hasattr(column, "isna") else _unknown(np.asarray(column))
-    categories = getattr(getattr(column, "dtype", None), "categories", None)
-    if categories is not None:
-        return Column(np.asarray(column, dtype=object), unknown, categories.tolist())
-    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    return Column(values, unknown)
-
-
-def _array_column(values: Any) -> Column:
-    unknown = _unknown(values)
-    if values.dtype.kind in "iuf":
-        return Column(values, unknown, stateless=unknown | (values == -1))
-    elif values.dtype.kind == "O" and not unknown.all():
-        known = values[~unknown]
-        if all(isinstance(value, numbers.Real) for value in known):
-            numeric = np.full(len(values), np.nan)
-            numeric[~unknown] = known.astype(np.float64)
-            return _array_column(numeric)
-    return Column(values, unknown)
-
-
-def _unknown(values: Any) -> Any:
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), bool)
-    return np.array([value is None or _differs_from_itself(value) for value in values.tolist()], dtype=bool)
-
-
-def _differs_from_itself(value: Any) -> bool:
-    """Whether a value is NaN, or its like in pandas."""
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA is neither equal nor different
-        return True
+    return needed if table.n_columns == len(needed) else list(nodes)

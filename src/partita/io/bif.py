@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from ..core.memory import check_memory, product
 from ..core.results import FloatArray
 from ..structures import FactorGraph
 from ..structures.bayes_net import find_cycle
@@ -19,6 +21,13 @@ from .text import Path, read_text, write_text
 
 #: How far the sum of a distribution may be from one without a warning.
 ROW_SUM = 1e-6
+#: How far it may be at all.
+FAR_SUM = 1e-2
+SUM_CURE = "if these are weights, divide them by their sum"
+#: Text that is a number.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+#: Axes that an array of numpy 1 can have.
+MOST_AXES = 32
 TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>"[^"\n]*")|(?P<mark>[{}()\[\]|,;"])"""
     r"""|(?P<word>(?:(?!//|/\*)[^\s{}()\[\]|,;"])+)|(?P<open>/\*)""",
@@ -54,6 +63,8 @@ class DiscreteNetwork:
     name: str = "unknown"
 
     def __post_init__(self) -> None:
+        for what in ("variables", "states", "parents", "tables"):
+            object.__setattr__(self, what, _entries(what, getattr(self, what)))
         n = len(self.variables)
         if not n or len(set(self.variables)) < n:
             raise ValueError("variables must be different names, at least one")
@@ -62,17 +73,21 @@ class DiscreteNetwork:
                 raise ValueError(f"{what} must have an entry for each of {n} variables, got {len(values)}")
         for name, states, parents, table in zip(self.variables, self.states, self.parents, self.tables, strict=True):
             if not states or len(set(states)) < len(states):
-                raise ValueError(f"the states of {name} must be different names, at least one; got {states}")
+                raise ValueError(f"the states of {name} must be different names, at least one; got {_shown(states)}")
             if name in parents or len(set(parents)) < len(parents) or not set(parents) <= set(self.variables):
                 raise ValueError(f"the parents of {name} must be different other variables, got {parents}")
             shape = tuple(len(self.states[self.index[parent]]) for parent in (*parents, name))
-            if np.shape(table) != shape:
-                raise ValueError(f"the table of {name} must have shape {shape}, got {np.shape(table)}")
-            if not (np.asarray(table) >= 0.0).all() or not np.isfinite(np.sum(table, axis=-1)).all():
+            if table.shape != shape:
+                raise ValueError(f"the table of {name} must have shape {shape}, got {table.shape}")
+            if not (table >= 0.0).all() or not np.isfinite(table).all():
                 raise ValueError(f"the table of {name} must hold finite probabilities")
         loop = find_cycle(dict(zip(self.variables, self.parents, strict=True)))
         if loop:
             raise ValueError(f"the network must have no cycle, got {' -> '.join(loop)}")
+        for name, table in zip(self.variables, self.tables, strict=True):
+            wrong = far_sum(table)
+            if wrong is not None:
+                raise ValueError(f"the table of {name} must sum to one along its last axis, got {wrong[1]:.9g}; {SUM_CURE}")
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -91,8 +106,14 @@ class DiscreteNetwork:
         with np.errstate(divide="ignore"):
             return graph, np.log(np.concatenate([np.ravel(table) for table in tables]))
 
-    def evidence(self, observed: Mapping[str, str | int]) -> dict[int, int]:
-        """Evidence as `FactorGraph.condition` takes it, from names; where no name fits, a number does."""
+    def evidence(self, observed: Mapping[str | int, str | int]) -> dict[int, int]:
+        """Evidence as `FactorGraph.condition` takes it, from names.
+
+        Where no name is a number, numbers count variables, or states, from 0; else numbers are names as well: where states
+        are "1" and "2", 1 is the first of them, and 0 is none.
+        """
+        if not isinstance(observed, Mapping):
+            raise ValueError(f"observed must be a dict of variables and their states, got {type(observed).__name__}")
         known: dict[int, int] = {}
         for name, state in observed.items():
             v = _named(name, self.variables, "the network has no variable")
@@ -102,14 +123,58 @@ class DiscreteNetwork:
         return known
 
 
+def _entries(what: str, values: Any) -> tuple[Any, ...]:
+    """An attribute of a network: names, tuples of names, or tables."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{what} must be a tuple with an entry for each variable, got {values!r}")
+    if what == "variables":
+        return _strings("variables", values)
+    if what != "tables":
+        return tuple(_strings(what, each) for each in values)
+    found = []
+    for table in values:
+        array = np.asarray(table)
+        if array.dtype.kind not in "iufb":
+            raise ValueError(f"tables must hold numbers, got an array of {array.dtype}")
+        found.append(array.astype(np.float64))
+    return tuple(found)
+
+
+def _strings(what: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ValueError(f"{what} must be tuples of names, got {names!r}")
+    found = tuple(names)
+    wrong = next((name for name in found if not isinstance(name, str)), None)
+    if wrong is not None or None in found:
+        raise ValueError(f"names in {what} must be strings, got {wrong!r}")
+    return found
+
+
+def far_sum(table: FloatArray) -> tuple[int, float] | None:
+    """The distribution of a table, by number, that is furthest from summing to one, and its sum, if that is far."""
+    sums = np.ravel(_sums(table))
+    worst = int(np.abs(sums - 1.0).argmax())
+    return None if abs(sums[worst] - 1.0) <= FAR_SUM else (worst, float(sums[worst]))
+
+
+def _sums(table: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(table.sum(-1))
+
+
 def _named(name: str | int, names: tuple[str, ...], complaint: str) -> int:
-    if name in names:
-        return names.index(str(name))
-    text = str(name)
-    if text.isascii() and text.isdigit() and int(text) < len(names):
+    text = str(int(name)) if isinstance(name, float | np.floating) and name == name // 1 else str(name)
+    if text in names:
+        return names.index(text)
+    counted = not any(map(NUMBER.fullmatch, names))
+    if counted and text.isascii() and text.isdigit() and int(text) < len(names):
         return int(text)
-    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    raise ValueError(f"{complaint} {text!r}; there are {shown}")
+    raise ValueError(f"{complaint} {text!r}; there are {_shown(names)}")
+
+
+def _shown(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:10]) + (", …" if len(listed) > 10 else "")
 
 
 # Reading
@@ -218,7 +283,8 @@ class _Parser:
 def read_bif(path: Path) -> DiscreteNetwork:
     """Read a network, plain or gzip-compressed.
 
-    Distributions are kept as they are written; one whose sum is further than 1e-6 from one is warned of. Properties are
+    Distributions are kept as they are written; one whose sum is further than 1e-6 from one is warned of, further than 0.01
+    refused. Properties are
     passed over. After ``table`` the variable itself changes slowest and its last parent fastest, as the format has it.
 
     Examples
@@ -249,7 +315,11 @@ def read_bif(path: Path) -> DiscreteNetwork:
             raise parser.fail(f"expected network, variable or probability, got {keyword!r}")
     if not states:
         raise parser.fail("the file ends without a variable")
-    tables = {block.child: _table(parser, block, states) for block in blocks.values()}
+    total, tables = 0, {}
+    for block in blocks.values():
+        tables[block.child] = _table(parser, block, states)
+        total += tables[block.child].size
+        check_memory(f"{parser.path}: a network of {total} probabilities", 8.0 * total)
     for variable in states:
         if variable not in blocks:
             raise parser.fail(f"the file ends without the distribution of {variable}")
@@ -299,7 +369,7 @@ def _read_variable(parser: _Parser) -> tuple[str, tuple[str, ...]]:
         if not found or count != str(len(found)):
             raise parser.fail(f"{variable} must have {count} states, at least one; got {len(found)}")
         if len(set(found)) < len(found):
-            raise parser.fail(f"{variable} must have different states, got {', '.join(found)}")
+            raise parser.fail(f"{variable} must have different states, got {_shown(found)}")
         parser.skip(";")
     parser.next += 1
     if found is None:
@@ -349,17 +419,20 @@ def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]
         raise parser.fail(f"probability ( {block.child} | … ) must have different variables", block.at)
     child = block.child
     shape = tuple(len(states[variable]) for variable in (*block.parents, child))
+    if len(shape) > MOST_AXES:
+        raise parser.fail(f"{child} has {len(block.parents)} parents, more than {MOST_AXES - 1}", block.at)
+    what = f"{parser.path}, line {parser.line(block.at)}: the distribution of {child} given {len(block.parents)} parents"
+    check_memory(what, 32.0 * product(shape), "Give it fewer parents")
     if block.table is not None and (block.rows or block.default):
         raise parser.fail(f"the distribution of {child} must have a table or rows, not both", block.table[0])
     places = np.full(shape[:-1], -1, dtype=np.int64)
     if block.table is not None:
         at, values = block.table
-        if len(values) != math.prod(shape):
-            raise parser.fail(f"the table of {child} must have {math.prod(shape)} numbers, got {len(values)}", at)
+        if len(values) != product(shape):
+            raise parser.fail(f"the table of {child} must have {product(shape)} numbers, got {len(values)}", at)
         found = np.moveaxis(np.array(values).reshape(shape[-1], *shape[:-1]), 0, -1).copy()
         places[...] = at
-        other = np.array(values).reshape(shape).sum(-1)
-        if np.abs(found.sum(-1) - 1.0).max() > 1e-2 and np.abs(other - 1.0).max() <= ROW_SUM:
+        if far_sum(found) is not None and np.abs(_sums(np.array(values).reshape(shape)) - 1.0).max() <= ROW_SUM:
             raise parser.fail(
                 f"the table of {child} sums to one only if {child} changes fastest, but in BIF the first variable changes "
                 "slowest; write it as rows, (states of the parents) probabilities;",
@@ -368,6 +441,7 @@ def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]
     else:
         found = np.full(shape, np.nan)
         seen: set[tuple[int, ...]] = set()
+        codes = [{state: i for i, state in enumerate(states[parent])} for parent in block.parents]
         rows = [] if block.default is None else [(block.default[0], None, block.default[1])]
         for at, given, values in [*rows, *block.rows]:
             if len(values) != shape[-1]:
@@ -377,10 +451,10 @@ def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]
                 continue
             if len(given) != len(block.parents):
                 raise parser.fail(f"a row of {child} must have {len(block.parents)} states of parents, got {len(given)}", at)
-            for parent, state in zip(block.parents, given, strict=True):
-                if state not in states[parent]:
-                    raise parser.fail(f"{parent} has no state {state!r}; there are {', '.join(states[parent])}", at)
-            row = tuple(states[parent].index(state) for parent, state in zip(block.parents, given, strict=True))
+            for parent, state, code in zip(block.parents, given, codes, strict=True):
+                if state not in code:
+                    raise parser.fail(f"{parent} has no state {state!r}; there are {_shown(states[parent])}", at)
+            row = tuple(code[state] for state, code in zip(given, codes, strict=True))
             if row in seen:
                 raise parser.fail(f"the row ({', '.join(given)}) of {child} is there twice", at)
             seen.add(row)
@@ -390,11 +464,14 @@ def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]
             names = [states[parent][i] for parent, i in zip(block.parents, missing[0].tolist(), strict=True)]
             which = f"for ({', '.join(names)})" if names else "at all"
             raise parser.fail(f"the distribution of {child} has no numbers {which}", block.at)
-    sums = found.sum(-1)
-    if not (sums > 0.0).all():
-        raise parser.fail(
-            f"a distribution of {child} sums to zero", int(places[np.unravel_index(sums.argmin(), sums.shape)])
+    wrong = far_sum(found)
+    if wrong is not None:
+        place, total = (
+            int(places.flat[wrong[0]]),
+            "zero" if wrong[1] == 0.0 else f"{wrong[1]:.9g} instead of one; {SUM_CURE}",
         )
+        raise parser.fail(f"a distribution of {child} sums to {total}", place)
+    sums = found.sum(-1)
     far = np.abs(sums - 1.0)
     if far.max() > ROW_SUM:
         worst = np.unravel_index(far.argmax(), far.shape)

@@ -67,7 +67,7 @@ class NetworkLikelihood(ByProducts):
         self.weights = check_weights("weights", weights, len(states))
         self.leaves = np.zeros((len(states), 0)) if leaves is None else np.asarray(leaves, dtype=np.float64)
         self.tied_variance = tied_variance
-        rows = np.asarray(states, dtype=np.int64)
+        rows = _checked_rows(net, states, self.leaves)
         if net.leaves:
             rows = np.column_stack([rows, np.arange(len(rows))])
         self.graph = net.graph(len(rows), n_jobs)
@@ -160,6 +160,23 @@ class NetworkLikelihood(ByProducts):
                 of_variances.append(np.where(least, np.minimum(slope, 0.0), slope))  # it goes no lower
             out += of_means + of_variances
         return np.concatenate(out)
+
+
+def _checked_rows(net: BayesNet, states: Any, leaves: FloatArray) -> IntArray:
+    """Rows of states, within range: compiled loops look up tables by them."""
+    rows = np.asarray(states)
+    if rows.ndim != 2 or rows.shape[1] != net.n or rows.dtype.kind not in "iu" or len(rows) == 0:
+        raise ValueError(f"states must be integers, rows of {net.n} variables; got {rows.shape} of {rows.dtype}")
+    if leaves.shape != (len(rows), len(net.leaves)) or np.isinf(leaves).any():
+        raise ValueError(f"leaves must be finite or NaN, of shape {(len(rows), len(net.leaves))}; got {leaves.shape}")
+    bad = (rows < -1) | (rows >= net.cardinalities)
+    if bad.any():
+        row, v = np.argwhere(bad)[0].tolist()
+        last = int(net.cardinalities[v]) - 1
+        raise ValueError(
+            f"states has {rows[row, v]} for variable {v} in row {row}; its states are 0 to {last} (-1 for unknown)"
+        )
+    return rows.astype(np.int64)
 
 
 class NetworkPoint:
