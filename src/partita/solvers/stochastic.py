@@ -135,6 +135,10 @@ class StochasticBound(EpochSolver):
         return self.curvature == "fixed" if self.variance_reduction is None else self.variance_reduction
 
     @property
+    def chooses_steps(self) -> bool:
+        return bool(self.step == "auto")
+
+    @property
     def _kind(self) -> str:
         return self.bound or ("hessian" if self.curvature == "fixed" else "descending")
 
@@ -169,7 +173,7 @@ class StochasticBound(EpochSolver):
         return factor / (1.0 + (state.steps - 1) / state.per_epoch) if decay == "epoch" else factor
 
     def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
-        eta = self.size_of_step(state)
+        eta = state.factor * self.size_of_step(state)
         if self.curvature == "batch":
             share = (hi - lo) / state.source.n_examples
             return np.asarray(theta - eta * self._batch_model(state, theta, lo, hi).solve(share * gradient))
