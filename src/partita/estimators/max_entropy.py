@@ -18,6 +18,7 @@ from ..objectives.moments import MomentProblem
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Categorical
+from .data import unchanged_on_failure
 from .persistence import SavedModel
 
 #: Log of the ratio p / prior below which a state may be one that must vanish, and of what the search for those may drop.
@@ -112,6 +113,10 @@ class MaxEnt(SavedModel, BaseEstimator):
 
     def fit(self, X: Any = None, y: Any = None) -> MaxEnt:
         """Solve the problem that the constructor states; X and y are ignored. A failed fit changes nothing."""
+        with unchanged_on_failure(self):
+            return self._fit()
+
+    def _fit(self) -> MaxEnt:
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         make_solver(self.solver)
@@ -120,6 +125,8 @@ class MaxEnt(SavedModel, BaseEstimator):
         found = None
         if not problem.on_edge:
             found = self._solve(problem)
+            if found.status is Status.INTERRUPTED:
+                return self._store(problem, live, found)
             log_ratio = problem.log_probabilities(found.parameters)[0] - np.log(problem.prior / problem.prior.sum())
             if found.status.ok and log_ratio.min() >= SUSPICIOUS:
                 return self._store(problem, live, found)
@@ -201,7 +208,7 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         far = solution.trace.gradient_norm[-1] > 100.0 * self.tol
         if far if solution.status is Status.PRECISION else not solution.status.ok:
-            warnings.warn(f"MaxEnt {solution.status}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"MaxEnt {solution.status}", ConvergenceWarning, stacklevel=4)
         return self
 
     def log_prob(self, states: Any = None) -> FloatArray:

@@ -215,7 +215,7 @@ class _Run:
     def _measured(self, point: Any) -> tuple[Any, Row]:
         """A point with its exact value and gradient, and the row of the trace that describes it."""
         if self.known is not None and self.known[0] is point:
-            return self.known
+            return point, (*self.known[1][:3], self.recorder.seconds())
         exact = self.objective.at(point.parameters) if isinstance(point, EstimatedPoint) else point
         return exact, measure(exact, self.recorder.scale, self.recorder.seconds())
 
