@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -177,15 +178,22 @@ def _first_bad(values: FloatArray) -> float:
     return float(values.ravel()[int(np.argmin(np.isfinite(values.ravel())))])
 
 
+#: Objective, gradient norm, gap and seconds: a row of a trace.
+Row = tuple[float, float, float, float]
+
+
 @dataclass(frozen=True)
 class Trace:
-    """One entry per iteration, the start included.
+    """One entry per iteration, the start included; the last one describes what is returned.
+
+    That takes one entry more where the last iterate is not what is returned: an earlier one was better, or one between two
+    iterations is kept after an interrupt.
 
     Attributes
     ----------
     objective : array
         Value of the objective. Stochastic solvers estimate it from the mini-batches of the epoch (NaN at the start) or from
-        held-out examples; the last entry is exact unless examples were held out.
+        held-out examples; the last entry is exact.
     gradient_norm : array
         Largest absolute entry of the gradient, divided by the objective's scale: what ``tol`` is compared with.
     gap : array
@@ -202,10 +210,28 @@ class Trace:
     def __len__(self) -> int:
         return len(self.objective)
 
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Trace:
+        """A trace of these rows."""
+        return cls(*np.array(rows, dtype=np.float64).reshape(-1, 4).T.copy())
+
+    def ending(self, row: Row) -> Trace:
+        """This trace, with one more row unless the last one says the same."""
+        last = (self.objective[-1:], self.gradient_norm[-1:], self.gap[-1:])
+        if len(self) and all(float(entry[0]) == value for entry, value in zip(last, row, strict=False)):
+            return self
+        columns = (self.objective, self.gradient_norm, self.gap, self.seconds)
+        return Trace(*(np.append(column, value) for column, value in zip(columns, row, strict=True)))
+
+
+def measure(point: Any, scale: float, seconds: float) -> Row:
+    """The row of a trace that describes a point."""
+    return float(point.value), float(np.abs(point.gradient).max(initial=0.0)) / scale, float(point.gap), seconds
+
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found."""
+    """What a solver found: `parameters`, and in the last row of `trace` their value, gradient and gap. See `conclude`."""
 
     parameters: FloatArray
     value: float
@@ -214,3 +240,50 @@ class Solution:
     trace: Trace
     solver: str
     point: Any = field(repr=False, compare=False)
+
+    def at(self, point: Any, scale: float) -> Solution:
+        """The same run, of which another point is returned."""
+        row = measure(point, scale, float(self.trace.seconds[-1]))
+        return replace(self, parameters=point.parameters, value=row[0], trace=self.trace.ending(row), point=point)
+
+
+def conclude(
+    point: Any,
+    row: Row,
+    rows: Sequence[Row],
+    *,
+    status: Status,
+    n_iter: int,
+    solver: str,
+    tol: float = np.inf,
+    gap_tol: float | None = None,
+) -> Solution:
+    """The one place where a `Solution` is made. What is returned is what the last row of its trace describes.
+
+    Parameters
+    ----------
+    point : Point
+        What is returned.
+    row : tuple
+        Its description, measured (see `measure`), not estimated.
+    rows : sequence of tuples
+        The descriptions of the iterates, of which the last may be of the same point.
+    status : Status
+        Why the solver stopped; converged is no more than precision if the row says otherwise.
+    tol, gap_tol : float
+        What the gradient norm and the gap are compared with.
+
+    Raises
+    ------
+    NumericalError
+        If the objective or its gradient is not finite at the point.
+    """
+    value, norm, gap, _ = row
+    if not np.isfinite(value) or not np.isfinite(norm):
+        raise NumericalError(
+            f"{solver} ended where the objective is {value:g} with a gradient of {norm:g}: rescale the features, add a penalty "
+            "(l2 > 0), or choose another solver"
+        )
+    if status is Status.CONVERGED and not (norm <= tol or (gap_tol is not None and gap <= gap_tol)):
+        status = Status.PRECISION
+    return Solution(point.parameters, value, status, n_iter, Trace.of(rows).ending(row), solver, point)

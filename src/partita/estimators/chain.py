@@ -407,9 +407,12 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             holdout = _Holdout(self, dev, expected, layout, group, tables)
         limits = weight_bounds(constraints, layout)
 
+        def whole(target: Any) -> Any:
+            penalised = objectives.L1(target, np.full(target.size, self.l1)) if self.l1 > 0.0 else target
+            return _bounded(penalised, *limits, group)
+
         def solve(target: Any, begin: FloatArray | None) -> Solution:
-            whole = objectives.L1(target, np.full(target.size, self.l1)) if self.l1 > 0.0 else target
-            return self._minimize(_bounded(whole, *limits, group), begin, [] if holdout is None else [holdout])
+            return self._minimize(whole(target), begin, [] if holdout is None else [holdout])
 
         self.__dict__.pop("choice_", None)  # of an earlier fit
         if self.budget is not None:
@@ -419,13 +422,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         objective = make(composite)
         solution, beta = fit_weights(objective, composite, solve, start)
         bounded = bool(np.isfinite(limits).any())
-        point, status = solution.point.inner if bounded else solution.point, solution.status
-        if holdout is not None and holdout.best is not None:
-            point = objective.at(holdout.best)
-            status = Status.STALLED if holdout.stopped else status
+        status = Status.STALLED if holdout is not None and holdout.stopped else solution.status
         self._warn(solution, status, early=holdout is not None)
+        if holdout is not None and holdout.best is not None:
+            solution = solution.at(whole(objective).at(holdout.best), objective.scale)
+        point = solution.point.inner if bounded else solution.point
         if composite is not None and composite.refine is not None:
             point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
+            solution = solution.at(point, point.objective.scale)
         self._store_point(layout, point, group, trim=not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
         self.dev_scores_ = np.array(holdout.scores if holdout else [])

@@ -17,6 +17,7 @@ from ..features.attributes import AttributeIndex
 from ..features.templates import Field, Template, Templates
 from ..io.columns import READING, check_reading
 from .chain import ChainCRF
+from .data import unchanged_on_failure
 from .forbidden import check_possible, forbidden_tables
 from .labels import column_labels
 from .loaded import check_whole, is_fitted
@@ -119,7 +120,11 @@ class ColumnTagger(SavedModel):
         self.label, self.columns, self.reading = label, columns, dict(reading or {})
 
     def fit(self, train: Columns, dev: Columns | None = None) -> ColumnTagger:
-        """Train on columns; `dev` are held-out ones for early stopping (see `ChainCRF.fit`)."""
+        """Train on columns; `dev` are held-out ones for early stopping (see `ChainCRF.fit`). A failed fit changes nothing."""
+        with unchanged_on_failure(self), unchanged_on_failure(self.model), unchanged_on_failure(self.templates):
+            return self._fit(train, dev)
+
+    def _fit(self, train: Columns, dev: Columns | None) -> ColumnTagger:
         began = time.perf_counter()
         self.model._check_parameters()
         if self.templates.hashing != self.model.hashing:
@@ -148,8 +153,6 @@ class ColumnTagger(SavedModel):
             self.model._store_layout(layout, self.model.parameters_, self.model.precision_)  # type: ignore[arg-type]
         self._number_attributes()
         self.label_, self.columns_, self.width_ = label, chosen, train.n_columns
-        scores = self.model.dev_scores_
-        kept = int(np.argmax(scores)) if len(scores) else -1
         self.summary_: dict[str, Any] = {
             "version": __version__,
             "tokens": train.n_tokens,
@@ -159,7 +162,7 @@ class ColumnTagger(SavedModel):
             "labels": len(self.model.classes_),
             "solver": str(self.model.solver),
             "iterations": self.model.n_iter_,
-            "objective": float(self.model.trace_.objective[kept]),
+            "objective": float(self.model.trace_.objective[-1]),
             "feature_seconds": ready - began,
             "training_seconds": time.perf_counter() - ready,
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.results import FloatArray, Solution
+from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_real
 from ..objectives.composite_cost import choose
 from ..objectives.composite_likelihood import CompositeLikelihood
@@ -58,7 +58,10 @@ def within_budget(
 
     Judged at the estimates of the pseudo-likelihood, by the scores of all examples.
     """
-    theta = solve(make(CompositeLikelihood()), None).parameters
+    pilot = solve(make(CompositeLikelihood()), None)
+    if pilot.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # there is nothing to keep yet
+    theta = pilot.parameters
     orders = {order: cost for order, cost in costs.items() if np.isfinite(cost)}
     J, C = make(CompositeLikelihood(dict.fromkeys(orders, 1.0))).spread(theta)
     found = choose(J, C, orders, budget)

@@ -88,8 +88,7 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
+        estimator.__dict__ = before  # in one step: a second interrupt finds all of it or nothing
         raise
 
 

@@ -158,7 +158,7 @@ class GraphModel(SavedModel, BaseEstimator):
             point = newton_step(GraphLikelihood(features, states, engine="exact", **given), solution.parameters)
         elif composite.refine is not None:
             point = newton_step(make(composite.refinement), solution.parameters)
-        self._store(solution, point, point.objective.engine)
+        self._store(solution.at(point, point.objective.scale), point, point.objective.engine)
         self.likelihood_ = composite
         warn_if_short(self, solution, stacklevel=6)
 

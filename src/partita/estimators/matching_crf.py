@@ -127,9 +127,9 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             Group(batch.structure, batch.features, batch.structure._edges(rows), weights[batch.places])
             for batch, rows in zip(batches, matchings, strict=True)
         ]
-        vertices = float(sum(g.structure.n_vertices * len(g.weights) for g in groups))
         # Probabilities are right to the root of the certificate only, and the gap has the square of the gradient.
         objective: Any = MatchingLikelihood(groups, float(self.l2), float(self.rho), tol=max(1e-3 * self.tol, 1e-13))
+        vertices = objective.scale
         start = getattr(self, "parameters_", None) if self.warm_start else None
         first = np.ravel(start) if start is not None and np.size(start) == objective.size else None
         callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.interrupts import pass_on_in_search
 from ..core.parallel import Workers, blas_limit
 from ..core.results import FloatArray, Solution, Status
 from ..report import ProgressPrinter
@@ -52,6 +53,8 @@ def run_starts(
     # One limit around all: each run would put back what it found, in the order in which they happen to end.
     with blas_limit(1 if len(starts) > 1 else None):
         solutions = Workers(n_jobs).run(run, list(enumerate(starts)), interrupted=stop.set)
+    if stop.is_set():
+        pass_on_in_search()
     found = [solution for solution in solutions if solution is not None]
     if not found:
         raise KeyboardInterrupt

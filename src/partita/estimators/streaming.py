@@ -11,11 +11,13 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from ..core.interrupts import pass_on_in_search
 from ..core.parallel import blas_limit
 from ..core.results import Status, Trace
 from ..core.validation import check_weights
 from ..solvers import StochasticBound
 from ..solvers.stochastic import Stream
+from .class_order import ClassOrder
 from .data import sound_input, unchanged_on_failure
 
 #: Numbers of X taken into memory at once.
@@ -39,7 +41,8 @@ class StreamingMixin:
         X may be far larger than memory: a memory-mapped array, or a CSR matrix of memory-mapped arrays, is read a piece at
         a time. Continues from an earlier `fit` or `partial_fit`; after loading or unpickling, the parameters go on but the
         curvature starts afresh. The method is `StochasticBound.stream`, with the batch size, rank, bound and damping of the
-        estimator's solver, if that is a `StochasticBound`. Examples should come in random order.
+        estimator's solver, if that is a `StochasticBound`. Examples should come in random order:
+        a `DataWarning` says when they come sorted by class.
 
         Parameters
         ----------
@@ -67,23 +70,19 @@ class StreamingMixin:
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def fit_stream(self: Any, batches: Iterable[Any], classes: Any) -> Any:
         """Forget what was learned, then learn from an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` in one pass."""
-        before = dict(self.__dict__)
-        for name in ("coef_", "_stream", "n_seen_"):
-            self.__dict__.pop(name, None)
-        try:
-            for batch in batches:
-                self.partial_fit(batch[0], batch[1], classes, *batch[2:])
+        with unchanged_on_failure(self):
+            for name in ("coef_", "_stream", "n_seen_"):
+                self.__dict__.pop(name, None)
+            try:
+                for batch in batches:
+                    self.partial_fit(batch[0], batch[1], classes, *batch[2:])
+            except KeyboardInterrupt:
+                pass_on_in_search()
+                if not hasattr(self, "coef_"):
+                    raise
+                self.status_ = Status.INTERRUPTED
             if not hasattr(self, "coef_"):
                 raise ValueError("batches is empty: there was nothing to learn from")
-        except KeyboardInterrupt:
-            if not hasattr(self, "coef_"):
-                self.__dict__.update(before)
-                raise
-            self.status_ = Status.INTERRUPTED
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
@@ -147,6 +146,7 @@ class StreamingMixin:
             weights = weights * factors[codes]
         if stream is not None and not weights.any():
             return stream
+        order = ClassOrder.after(stream.order if stream else None, codes[weights > 0.0], self.classes_)
         objective = self._objective(X, codes, len(self.classes_), weights)
         features = objective.features
         theta = features.pack(self.coef_, self.intercept_) if hasattr(self, "coef_") else np.zeros(objective.size)
@@ -155,7 +155,7 @@ class StreamingMixin:
             stream = Stream.after(solver, objective, theta, stream.seen if stream else getattr(self, "n_seen_", 0))
         with blas_limit(1):
             theta, stream = solver.stream(stream, objective, theta)
-        stream.layout = layout
+        stream.layout, stream.order = layout, order
         coefficients, intercepts = features.unpack(theta)
         self.coef_, self.intercept_ = np.ascontiguousarray(coefficients), intercepts.copy()
         self.log_prior_ = objective.structure.log_prior

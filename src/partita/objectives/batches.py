@@ -47,7 +47,7 @@ class Batches:
         self._w = self._train.w
         self.n_examples = len(self._w)
         self.scale = float(self._w.sum())
-        self.penalty = objective.penalty * (self.scale / objective.scale)
+        self.penalty = objective.penalty * (self.scale / float(objective.weights.sum()))
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
         """The mini-batches of one epoch in random order."""

@@ -85,7 +85,7 @@ class BoltzmannChainLikelihood(ByProducts):
         self.windows, self.window_weights = self.objects.choose(beta)
         self.different, self.which = self.windows.alike()
         self.weights = np.bincount(self.which, weights=self.window_weights).astype(np.float64)
-        self.scale = float(self.window_weights @ self.windows.length)
+        self.scale = float(self.window_weights @ self.windows.length) * self.objects.held_down
         self.observed = self.count(self.window_weights)
         self.room = Buffers((len(self.different.rows), self.n_labels))
 

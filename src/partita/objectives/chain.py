@@ -16,6 +16,7 @@ from ..core.parallel import Workers
 from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_weights
+from ..core.weights import held_down
 from ..features.chain import ChainFeatures
 from ..kernels import chain_decode
 from ..kernels.chain_pass import accumulate
@@ -90,7 +91,7 @@ class ChainLikelihood(ByProducts):
             raise ValueError(f"y must hold {features.n_positions} labels below {n}, or -1 - k for row k of sets")
         self.size = features.size
         self.lengths = np.diff(features.offsets)
-        self.scale = float(self.weights @ self.lengths)
+        self.scale = float(held_down(self.weights) @ self.lengths)
         self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
         if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
             raise ValueError("penalty must be finite and non-negative")

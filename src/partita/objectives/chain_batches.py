@@ -96,7 +96,7 @@ class ChainBatches:
         self._train = _Part(objective, order[held:])
         self.n_examples = len(self._train.w)
         self.scale = self.weight(0, self.n_examples)
-        self.penalty = objective.penalty * (self.scale / objective.scale)
+        self.penalty = objective.penalty * (self.scale / float(objective.weights @ objective.lengths))
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
         """The mini-batches of one epoch in random order."""

@@ -12,6 +12,7 @@ from ..core.buffers import Buffers, Owner
 from ..core.protocols import Capability
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from ..core.weights import held_down
 from ..features.chain import ChainFeatures
 from ..kernels import chain_decode
 from ..structures.chain_windows import Windows, WindowSums
@@ -45,6 +46,8 @@ class ChainObjects:
         self.windows = Windows.of_lengths(offsets, y, lengths)
         self.shares = composite.shares(self.windows.group, self.windows.chain)
         self.weights = weights[self.windows.chain] * self.shares
+        extents = np.diff(offsets)
+        self.held_down = float(held_down(weights) @ extents) / float(weights @ extents)
 
     def choose(self, beta: FloatArray) -> tuple[Windows, FloatArray]:
         """The windows that count with these weights of the orders, and their weights."""
@@ -85,7 +88,7 @@ class ChainComposite(ChainLikelihood):
         """Choose the windows that count."""
         self.beta = beta
         self.windows, self.window_weights = self.objects.choose(beta)
-        self.scale = float(self.window_weights @ self.windows.length)
+        self.scale = float(self.window_weights @ self.windows.length) * self.objects.held_down
         self.observed = self._observed(self.window_weights) - (0.0 if self.linear is None else self.linear)
         self.room = Buffers((len(self.windows.rows), self.features.n_labels))
         self.__dict__.pop("least_diagonal", None)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.interrupts import pass_on_in_search
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..features.chain import transposed
@@ -354,6 +355,7 @@ def sampled_errors(
             if progress is not None:
                 progress(done)
     except KeyboardInterrupt:
+        pass_on_in_search()
         if not done:
             raise
         warnings.warn(f"interrupted: standard errors are from {done} draws of {draws}", RuntimeWarning, stacklevel=4)

@@ -17,6 +17,7 @@ from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
 from ..core.random import generator
 from ..core.results import FloatArray
+from ..core.weights import held_down
 from ..features.tied_tables import TiedTables
 from ..structures.free_sets import FreeSets, FreeSums
 from .graph_objective import GraphObjective
@@ -109,8 +110,8 @@ class GraphComposite(GraphObjective):
         known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
         sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.beta[o.groups]
         if len(self.states) == 1:
-            return float((self.shares @ (sizes * self.weights[o.examples]))[0])
-        return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ self.weights)
+            return float((self.shares @ (sizes * held_down(self.weights)[o.examples]))[0])
+        return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ held_down(self.weights))
 
     def _free_sets(self, beta: FloatArray) -> FreeSets:
         o = self.objects

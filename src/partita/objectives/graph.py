@@ -14,6 +14,7 @@ from ..core.protocols import Capability, QuadraticModel
 from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
 from ..core.validation import check_choice
+from ..core.weights import held_down
 from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
 from ..structures.evidence import Evidence
@@ -104,7 +105,7 @@ class GraphLikelihood(GraphObjective):
         self.mass = by_cell.sum(0)  # of each example of the graph
         self.entry_mass = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))
         self.rest_weights = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
-        self.scale = float(self.mass @ np.bincount(graph.examples))
+        self.scale = float(held_down(self.weights).reshape(by_cell.shape).sum(0) @ np.bincount(graph.examples))
         counts = self.evidence.counts(by_cell)
         self.observed = features.adjoint(counts)
         self.constant = 0.0

@@ -31,10 +31,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ..core.interrupts import pass_on_in_search
 from ..core.parallel import Workers, blas_limit
 from ..core.protocols import Callback, Progress
 from ..core.random import generator
-from ..core.results import FloatArray, Status, Trace
+from ..core.results import FloatArray, Row, Status, Trace
 from ..core.validation import check_count, check_flag, check_real
 from .hidden_terms import ChildTerm, Group, HiddenTerm, groups
 from .relation_problem import Constraint, Problem, Relation
@@ -193,6 +194,7 @@ def relax(
                 if not part.is_trivial(float(alpha)):
                     run.solve(part, [spectra[h][1] for h in part.group.hidden], rank, rng)
         except KeyboardInterrupt:
+            pass_on_in_search()
             run.status = Status.INTERRUPTED
         for part in parts:
             part.mend(nonnegative)
@@ -389,12 +391,17 @@ class _Run:
         return time.perf_counter() - self.start
 
     def trace(self) -> Trace:
-        return Trace(*np.array(self.rows, dtype=np.float64).reshape(-1, 4).T.copy())
+        """All iterations; where there were any, the last row describes what the parts are now."""
+        trace = Trace.of(self.rows)
+        return trace.ending(self.row()) if len(trace) else trace
+
+    def row(self) -> Row:
+        objective, lower = sum(p.objective for p in self.parts), sum(p.lower for p in self.parts)
+        return objective, self.gradient, objective - lower, self.seconds()
 
     def record(self, x: FloatArray) -> bool:
         """Note where all parts are; whether to stop."""
-        objective, lower = sum(p.objective for p in self.parts), sum(p.lower for p in self.parts)
-        self.rows.append((objective, self.gradient, objective - lower, self.seconds()))
+        self.rows.append(self.row())
         progress = Progress("joint_em", self.n_iter - 1, *self.rows[-1], parameters=x)
         answers = [callback(progress) for callback in self.callbacks]
         if any(answers):

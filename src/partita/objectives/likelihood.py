@@ -15,6 +15,7 @@ from ..core.parallel import Workers
 from ..core.protocols import Capability
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_weights
+from ..core.weights import held_down
 from ..features import DenseLinear, LabelFeatures, LinearMap, SparseLinear
 from ..kernels import newton
 from ..structures import Binary, Categorical
@@ -83,7 +84,7 @@ class Likelihood:
         self.y: NDArray[np.int64] = _labels(y)
         self.weights = check_weights("weights", weights, features.n_examples)
         self.size = features.size
-        self.scale = float(self.weights.sum())
+        self.scale = float(held_down(self.weights).sum())
         self.penalty = np.asarray(penalty, dtype=np.float64)
         if self.penalty.shape != (self.size,):
             self.penalty = np.broadcast_to(self.penalty, (self.size,))

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.protocols import Capability
 from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
+from ..core.weights import held_down
 from ..features.edges import EdgeMap
 from .bethe_dual import DualBlocks, matching_blocks
 from .by_products import ByProducts
@@ -62,7 +63,11 @@ class MatchingLikelihood(ByProducts):
         self.observed = sum(
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
-        self.scale = float(sum(g.weights.sum() * g.structure.n_vertices for g in self.groups))
+        weights = np.split(
+            held_down(np.concatenate([g.weights for g in self.groups])),
+            np.cumsum([len(g.weights) for g in self.groups])[:-1],
+        )
+        self.scale = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
         self._messages: list[Any] = [None] * len(self.groups)
 
     @property

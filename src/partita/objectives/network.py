@@ -12,6 +12,7 @@ from scipy.optimize import minimize as scipy_minimize
 from ..core.protocols import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_real, check_weights
+from ..core.weights import held_down
 from ..kernels import network as kernels
 from ..kernels.network import NEVER as NEVER
 from ..structures.bayes_net import BayesNet
@@ -74,7 +75,7 @@ class NetworkLikelihood(ByProducts):
         self.sets = UnknownSets(self.graph, rows, self.weights, **options)
         self.n_means = sum(net.leaf_sizes)
         self.size = net.size + self.n_means + (len(net.leaves) if tied_variance else self.n_means)
-        self.scale = float(self.weights.sum())
+        self.scale = float(held_down(self.weights).sum())
         self.capabilities = frozenset({Capability.SMOOTH, Capability.EM_STEP})
         self.complete = self.sets.n_items == 0
         self.untouched = self.sets.touched() == 0.0 if kind == "conditional" else np.zeros(0, bool)

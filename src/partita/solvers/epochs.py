@@ -15,6 +15,11 @@ from ..core.validation import check_count, check_real
 IMPROVEMENT = 1e-4
 #: Relative rise above the best loss that is no longer noise.
 RISE = 0.05
+#: What steps are multiplied by after an epoch whose loss rose, and how often.
+SHORTER, MOST_TIMES = 0.5, 30
+#: Largest entry of the mean gradient above which a loss that does not improve is due to steps that are too long, and how often
+#: they are shortened for that in a row.
+FLAT, TRIES = 1e-3, 3
 #: Epochs before gradients are corrected by those of the last visit: what the first epoch saw is out of date at once.
 PLAIN_EPOCHS = 2
 
@@ -34,6 +39,11 @@ class EpochState:
     since_best: int = 0
     interrupted_at: FloatArray | None = None
     extra: Any = None  # the method's own
+    factor: float = 1.0  # of all steps: less than one after a loss that rose
+    shortened: int = 0  # how often
+    tried: int = 0  # how often since the loss last improved
+    lowest: float = np.inf  # training loss of an epoch, and the parameters before and after it
+    around: tuple[FloatArray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,11 @@ class EpochSolver:
         """Whether gradients are corrected by the residuals of the last visit."""
         return False
 
+    @property
+    def chooses_steps(self) -> bool:
+        """Whether the length of steps is the solver's own choice, which it may correct."""
+        return True
+
     def first(self, objective: Objective, theta: FloatArray) -> EstimatedPoint:
         """Nothing is known at the start; a pass over the data would cost as much as an epoch."""
         return EstimatedPoint(theta, np.nan, np.full(objective.size, np.inf))
@@ -92,36 +107,101 @@ class EpochSolver:
         value = point.value
         improved = value < state.best - IMPROVEMENT * abs(state.best) if np.isfinite(state.best) else True
         state.since_best = 0 if improved else state.since_best + 1
+        state.tried = 0 if improved else state.tried
         state.best = min(state.best, value)
-        if state.since_best < self.patience:
+        if state.since_best < self.patience or self._goes_on(state, point):
             return None
         rising = not point.held_out and value > state.best + RISE * abs(state.best)
         return Status.UNSTABLE if rising else Status.STALLED
 
+    def _goes_on(self, state: EpochState, point: EstimatedPoint) -> bool:
+        """Where the loss does not improve though the gradient is large, steps are too long: shorten them, and go on."""
+        source = state.source
+        if not self.chooses_steps or point.held_out or state.tried == TRIES or state.shortened >= MOST_TIMES:
+            return False
+        if state.total is None or float(np.abs(point.gradient).max(initial=0.0)) <= FLAT * source.scale:
+            return False
+        state.factor, state.shortened, state.tried = SHORTER * state.factor, state.shortened + 1, state.tried + 1
+        state.since_best = 0
+        return True
+
     def advance(self, state: EpochState, point: Point) -> EstimatedPoint:
-        """One epoch."""
-        source, theta = state.source, point.parameters if state.iterate is None else state.iterate
-        loss, gradient = 0.0, np.zeros(source.size)
+        """One epoch; where its loss has risen, back to the best one with shorter steps."""
+        source, before = state.source, point.parameters if state.iterate is None else state.iterate
+        state.around = state.around or (before,)
         if state.total is not None and state.epochs < PLAIN_EPOCHS:
             state.total = np.zeros(source.size)
-        self.begin(state, theta)
+        self.begin(state, before)
+        theta, losses, gradient = self._pass(state, before)
+        theta, state.iterate = self.finish(state, theta)
+        state.epochs += 1
+        loss = float(losses.sum()) + _penalty(source, theta)
+        if self.chooses_steps and state.shortened < MOST_TIMES and self._rose(state, loss, losses):
+            return self._step_back(state)
+        if loss < state.lowest:
+            state.lowest, state.around = loss, (before, theta)
+        if state.total is not None:
+            gradient = state.total
+        return self._reported(state, theta, loss, gradient)
+
+    def _pass(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Steps on all mini-batches: the parameters at the end, and losses and gradient as met on the way."""
+        source = state.source
+        gradient, losses, batches = np.zeros(source.size), [], source.shuffled(self.batch_size)
         try:
-            for lo, hi in source.shuffled(self.batch_size):
-                batch_loss, residual = source.evaluate(theta, lo, hi)
-                loss += batch_loss
-                data, estimate = self._gradient(state, residual, lo, hi)
-                gradient += data
-                state.steps += 1
-                theta = self.update(state, theta, estimate + source.penalty * theta, lo, hi)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for lo, hi in batches:
+                    loss, residual = source.evaluate(theta, lo, hi)
+                    losses.append(loss)
+                    data, estimate = self._gradient(state, residual, lo, hi)
+                    gradient += data
+                    state.steps += 1
+                    theta = self.update(state, theta, estimate + source.penalty * theta, lo, hi)
         except KeyboardInterrupt:
             state.interrupted_at = theta
             raise
-        theta, state.iterate = self.finish(state, theta)
-        state.epochs += 1
-        if state.total is not None:
-            gradient = state.total
+        return theta, np.array(losses), gradient
+
+    def _rose(self, state: EpochState, loss: float, losses: FloatArray) -> bool:
+        """Whether an epoch left the way down. Of the first one, only what it met in its second half can tell."""
+        if not np.isfinite(loss):
+            return True
+        if state.epochs == 1:
+            half = len(losses) // 2
+            if not losses[half:].sum() > (1.0 + RISE) * losses[: len(losses) - half].sum():
+                return False
+            state.lowest = self._measure(state, state.around[0])[0]
+        return loss > state.lowest + RISE * abs(state.lowest)
+
+    def _step_back(self, state: EpochState) -> EstimatedPoint:
+        """The better end of the best epoch, with what is measured there; steps are shorter from now on."""
+        state.factor, state.shortened = SHORTER * state.factor, state.shortened + 1
+        losses = [self._measure(state, theta)[0] for theta in state.around]
+        best = state.around[int(np.nanargmin(np.where(np.isfinite(losses), losses, np.inf)))]
+        loss, gradient = self._measure(state, best)  # last: it fills the table
+        state.lowest, state.around, state.iterate = loss, (best,), best
+        state.epochs, state.since_best = max(state.epochs, PLAIN_EPOCHS), -1
+        self.restart(state, best)
+        return self._reported(state, best, loss, gradient)
+
+    def _measure(self, state: EpochState, theta: FloatArray) -> tuple[float, FloatArray]:
+        """The training loss, penalty included, and the gradient of its data part, which is remembered if any is."""
+        source, loss, gradient = state.source, _penalty(state.source, theta), np.zeros(state.source.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for lo, hi in sorted(source.shuffled(self.batch_size)):
+                part, residual = source.evaluate(theta, lo, hi)
+                loss += part
+                gradient += source.pull_back(residual, lo, hi)
+                if state.table is not None:
+                    state.table[source.slots(lo, hi)] = residual
+        if state.table is not None:
+            state.total = gradient.copy()
+        return loss, gradient
+
+    def _reported(self, state: EpochState, theta: FloatArray, loss: float, gradient: FloatArray) -> EstimatedPoint:
+        source = state.source
         held = source.held_out(theta)
-        value = (loss if held is None else held) + 0.5 * float((source.penalty * theta) @ theta)
+        value = loss if held is None else held + _penalty(source, theta)
         return EstimatedPoint(theta, value, gradient + source.penalty * theta, held is not None)
 
     def _gradient(self, state: EpochState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
@@ -149,6 +229,9 @@ class EpochSolver:
     def begin(self, state: EpochState, theta: FloatArray) -> None:
         """Called before every epoch."""
 
+    def restart(self, state: EpochState, theta: FloatArray) -> None:
+        """Called when the next epoch starts somewhere else than the last one ended."""
+
     def finish(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Called after every epoch; returns the parameters to report and those to go on from."""
         return theta, theta
@@ -156,3 +239,7 @@ class EpochSolver:
     def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
         """One step from an estimate of the gradient of the whole objective."""
         raise NotImplementedError
+
+
+def _penalty(source: BatchSource, theta: FloatArray) -> float:
+    return 0.5 * float((source.penalty * theta) @ theta)

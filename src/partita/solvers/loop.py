@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import CapabilityError
+from ..core.interrupts import pass_on_in_search
 from ..core.parallel import blas_limit
 from ..core.protocols import Callback, Capability, EstimatedPoint, Objective, Point, Progress, Solver
-from ..core.results import FloatArray, Solution, Status, Trace
+from ..core.results import FloatArray, Row, Solution, Status, conclude, measure
 from ..core.validation import check_count, check_real
 from .auto import make_solver
 
@@ -25,24 +26,20 @@ class _Recorder:
         self.solver, self.scale = solver, scale
         self.callbacks = tuple(callbacks)
         self.start = time.perf_counter()
-        self.rows: list[tuple[float, float, float, float]] = []
+        self.rows: list[Row] = []
 
     def seconds(self) -> float:
         return time.perf_counter() - self.start
 
     def add(self, point: Point) -> tuple[float, bool]:
         """Record a point; return its scaled gradient norm and whether a callback asks to stop."""
-        norm = float(np.abs(point.gradient).max(initial=0.0)) / self.scale
-        row = (point.value, norm, point.gap, self.seconds())
+        row = measure(point, self.scale, self.seconds())
         self.rows.append(row)
         stop = False
         for callback in self.callbacks:
             progress = Progress(self.solver, len(self.rows) - 1, *row, parameters=point.parameters)
             stop = bool(callback(progress)) or stop
-        return norm, stop
-
-    def trace(self) -> Trace:
-        return Trace(*np.array(self.rows, dtype=np.float64).reshape(-1, 4).T.copy())
+        return row[1], stop
 
 
 def check_capabilities(solver: Solver, objective: Objective) -> None:
@@ -96,7 +93,8 @@ def minimize(
     max_iter : int
         Most iterations.
     tol : float
-        Stop when the largest absolute entry of the gradient, divided by `objective.scale`, is at most `tol`.
+        Stop when the largest absolute entry of the gradient, divided by `objective.scale` (about the total weight of the
+        examples), is at most `tol`.
     gap_tol : float, optional
         Stop also when the gap, a certified bound on what the objective is above its minimum, is at most so large.
     time_limit : float, optional
@@ -107,7 +105,8 @@ def minimize(
     Returns
     -------
     Solution
-        The best point met, why the solver stopped, and the trace. A keyboard interrupt returns it too.
+        The best point met, why the solver stopped, and the trace, whose last row describes that point. A keyboard interrupt
+        returns it too, if there is anything to return, and the run is not one of many (`core.interrupts`).
     """
     method = make_solver(solver)
     check_count("max_iter", max_iter)
@@ -128,70 +127,111 @@ def minimize(
         raise ValueError("the objective is not finite at the start; choose another start")
     # Mini-batches are too small for threads in BLAS to pay.
     with blas_limit(1 if estimated else objective.blas_threads):
-        return _run(objective, method, point, max_iter, tol, gap_tol, time_limit, callbacks)
+        return _Run(objective, method, point, tol, gap_tol, callbacks).solution(max_iter, time_limit)
 
 
 def _no_verdict(state: Any, point: Point) -> Status | None:
     return None
 
 
-def _run(
-    objective: Objective,
-    method: Solver,
-    point: Point,
-    max_iter: int,
-    tol: float,
-    gap_tol: float | None,
-    time_limit: float | None,
-    callbacks: Iterable[Callback],
-) -> Solution:
-    recorder = _Recorder(method.name, objective.scale, callbacks)
-    best: Any = point
-    lowest: Any = point
-    status: Status | None = None
-    state: Any = None
-    try:
-        norm, stop = recorder.add(point)
-        while status is None:
-            if norm <= tol or (gap_tol is not None and recorder.rows[-1][2] <= gap_tol):
-                status = Status.CONVERGED
-            elif stop:
-                status = Status.CALLBACK
-            elif len(recorder.rows) > max_iter:
-                status = Status.MAX_ITER
-            elif state is not None and (verdict := getattr(method, "verdict", _no_verdict)(state, point)) is not None:
-                status = verdict
-            elif time_limit is not None and recorder.seconds() >= time_limit:
-                status = Status.TIME_LIMIT
-            else:
-                state = method.start(objective, point) if state is None else state
-                following = method.advance(state, point)
+class _Run:
+    """One run of a solver: where it is, the best it met, and what it returns in the end."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        method: Solver,
+        point: Any,
+        tol: float,
+        gap_tol: float | None,
+        callbacks: Iterable[Callback],
+    ) -> None:
+        self.objective, self.method, self.tol, self.gap_tol = objective, method, tol, gap_tol
+        self.recorder = _Recorder(method.name, objective.scale, callbacks)
+        self.first = self.point = self.best = self.lowest = point
+        self.estimated = isinstance(point, EstimatedPoint)
+        self.state: Any = None
+        self.known: tuple[Any, Row] | None = None  # the best point and its row, where points are exact
+
+    def solution(self, max_iter: int, time_limit: float | None) -> Solution:
+        """Iterate until there is a reason to stop."""
+        rows = self.recorder.rows
+        try:
+            norm, stop = self._add()
+            status = self._verdict(norm, stop, max_iter, time_limit)
+            while status is None:
+                self.state = self.method.start(self.objective, self.point) if self.state is None else self.state
+                following = self.method.advance(self.state, self.point)
                 if following is None:
                     status = Status.PRECISION
                 elif not np.isfinite(following.value):
                     status = Status.DIVERGED
                 else:
-                    point = following
-                    # An estimate of the training loss lags behind its parameters; a measured value does not.
-                    last = (isinstance(point, EstimatedPoint) and not point.held_out) or getattr(method, "keeps_last", False)
-                    best = point if last or not point.value > best.value else best
-                    lowest = lowest if point.value > lowest.value else point
-                    norm, stop = recorder.add(point)
-    except KeyboardInterrupt:
-        if not recorder.rows:  # nothing was seen yet, the start included: there is nothing to keep
-            raise
-        status = Status.INTERRUPTED
-        within = getattr(state, "interrupted_at", None)
-        if within is not None and not best.held_out:
-            best = EstimatedPoint(within, np.nan, np.full(objective.size, np.nan))
-    if status is Status.CONVERGED:
-        best = point
-    if status is Status.UNSTABLE:
-        best = lowest
-    if isinstance(best, EstimatedPoint):
-        exact = objective.at(best.parameters)
-        if best is point and not best.held_out:
-            recorder.rows[-1] = (exact.value, *recorder.rows[-1][1:])
-        best = exact
-    trace = recorder.trace()
-    return Solution(best.parameters, best.value, status, max(0, len(trace) - 1), trace, method.name, best)
+                    self._move(following)
+                    norm, stop = self._add()
+                    status = self._verdict(norm, stop, max_iter, time_limit)
+        except KeyboardInterrupt:
+            pass_on_in_search()
+            within = getattr(self.state, "interrupted_at", None)
+            if self.point is self.first and within is None:
+                raise  # there is nothing to keep
+            status = Status.INTERRUPTED
+            if within is not None and not self.best.held_out:
+                self.best = EstimatedPoint(within, np.nan, np.full(self.objective.size, np.nan))
+        return self._conclude(status, max(0, len(rows) - 1))
+
+    def _add(self) -> tuple[float, bool]:
+        norm, stop = self.recorder.add(self.point)
+        if self.best is self.point and not self.estimated:
+            self.known = self.best, self.recorder.rows[-1]
+        return norm, stop
+
+    def _move(self, point: Any) -> None:
+        self.point = point
+        # An estimate of the training loss lags behind its parameters; a measured value does not.
+        last = (self.estimated and not point.held_out) or getattr(self.method, "keeps_last", False)
+        self.best = point if last or not point.value > self.best.value else self.best
+        self.lowest = self.lowest if point.value > self.lowest.value else point
+
+    def _verdict(self, norm: float, stop: bool, max_iter: int, time_limit: float | None) -> Status | None:
+        """Why to stop here, if there is a reason."""
+        rows = self.recorder.rows
+        if (norm <= self.tol and self._is_flat()) or (self.gap_tol is not None and rows[-1][2] <= self.gap_tol):
+            return Status.CONVERGED
+        if stop:
+            return Status.CALLBACK
+        if len(rows) > max_iter:
+            return Status.MAX_ITER
+        if self.state is not None:
+            verdict: Status | None = getattr(self.method, "verdict", _no_verdict)(self.state, self.point)
+            if verdict is not None:
+                return verdict
+        return Status.TIME_LIMIT if time_limit is not None and self.recorder.seconds() >= time_limit else None
+
+    def _is_flat(self) -> bool:
+        """Whether a gradient norm below the tolerance is right: one that was estimated is measured first."""
+        return not self.estimated or self._measured(self.point)[1][1] <= self.tol
+
+    def _measured(self, point: Any) -> tuple[Any, Row]:
+        """A point with its exact value and gradient, and the row of the trace that describes it."""
+        if self.known is not None and self.known[0] is point:
+            return point, (*self.known[1][:3], self.recorder.seconds())
+        exact = self.objective.at(point.parameters) if isinstance(point, EstimatedPoint) else point
+        return exact, measure(exact, self.recorder.scale, self.recorder.seconds())
+
+    def _conclude(self, status: Status, n_iter: int) -> Solution:
+        rows = self.recorder.rows
+        if status is Status.CONVERGED:
+            self.best = self.point
+        exact, row = self._measured(self.best)
+        if self.estimated and not self.best.held_out:
+            others = () if status is Status.CONVERGED else (self.lowest, self.first)
+            for other in others:  # the start counts only where nothing else is finite
+                if other is not self.best and (other is not self.first or not np.isfinite(row[0])):
+                    found = self._measured(other)
+                    if found[1][0] < row[0] or not np.isfinite(row[0]):
+                        (exact, row), self.best = found, other
+            if self.best is self.point and rows:
+                rows = rows[:-1]  # what was estimated there is now known
+        given = {"status": status, "n_iter": n_iter, "solver": self.method.name}
+        return conclude(exact, row, rows, tol=self.tol, gap_tol=self.gap_tol, **given)

@@ -72,6 +72,10 @@ class SGD(EpochSolver):
     def reduces_variance(self) -> bool:
         return self.method in ("saga", "svrg")
 
+    @property
+    def chooses_steps(self) -> bool:
+        return bool(self.learning_rate == "auto")
+
     def start(self, objective: Objective, point: Point) -> EpochState:
         state = super().start(objective, point)
         rate = self._calibrated(state.source, point.parameters) if self.learning_rate == "auto" else self.learning_rate
@@ -119,7 +123,7 @@ class SGD(EpochSolver):
     def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
         mean = gradient / state.source.scale
         memory: Any = state.extra
-        rate = memory.rate
+        rate = state.factor * memory.rate
         if not self.reduces_variance:
             rate /= (1.0 + state.steps / state.per_epoch) ** self.decay
         if self.method == "adam":
@@ -132,6 +136,10 @@ class SGD(EpochSolver):
         if self.method == "averaged":
             memory.first += (following - memory.first) * (POWER + 1.0) / (state.steps + POWER)
         return np.asarray(following)
+
+    def restart(self, state: EpochState, theta: FloatArray) -> None:
+        """What gradients led away is forgotten, and the mean begins where the iterates do."""
+        state.extra.first = theta.copy() if self.method == "averaged" else np.zeros_like(theta)
 
     def finish(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (state.extra.first.copy() if self.method == "averaged" else theta), theta

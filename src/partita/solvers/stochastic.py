@@ -49,6 +49,7 @@ class Stream:
     layout: str = ""  # of the flat parameters
     window: float = 0.0  # examples that the curvature is a mean of, about
     next_curvature: float = 0.0
+    order: Any = None  # of the classes of the examples, kept by who makes the stream
 
     def copy(self) -> Stream:
         """One that can go on while this one stays as it is."""
@@ -135,6 +136,10 @@ class StochasticBound(EpochSolver):
         return self.curvature == "fixed" if self.variance_reduction is None else self.variance_reduction
 
     @property
+    def chooses_steps(self) -> bool:
+        return bool(self.step == "auto")
+
+    @property
     def _kind(self) -> str:
         return self.bound or ("hessian" if self.curvature == "fixed" else "descending")
 
@@ -169,7 +174,7 @@ class StochasticBound(EpochSolver):
         return factor / (1.0 + (state.steps - 1) / state.per_epoch) if decay == "epoch" else factor
 
     def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
-        eta = self.size_of_step(state)
+        eta = state.factor * self.size_of_step(state)
         if self.curvature == "batch":
             share = (hi - lo) / state.source.n_examples
             return np.asarray(theta - eta * self._batch_model(state, theta, lo, hi).solve(share * gradient))

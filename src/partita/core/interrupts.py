@@ -1,0 +1,37 @@
+"""Ctrl-C: a fit that someone waits for keeps what it has, one of many ends them all."""
+
+from __future__ import annotations
+
+import sys
+
+#: Packages that fit many times, or throw away what an interrupted fit returns.
+SEARCHES = ("sklearn", "joblib", "dask", "distributed", "optuna", "ray", "hyperopt", "skopt", "flaml", "mlxtend", "imblearn")
+#: Modules among them that fit once and give the result to the caller.
+SINGLE = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.compose", "imblearn.pipeline")
+#: Within these, modules that do not.
+MANY = ("sklearn.utils.parallel", "sklearn.utils.estimator_checks")
+
+
+def pass_on_in_search() -> None:
+    """Called where a keyboard interrupt was caught, before what was found so far is kept.
+
+    Raises KeyboardInterrupt if the fit is one of many, as in a grid search: the next one would begin at once, and Ctrl-C would
+    have stopped nothing. It is recognised by who called: frames of the packages that do so, or of `tradeoff`.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if _is_search(frame.f_globals.get("__name__") or ""):
+            raise KeyboardInterrupt
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _is_search(module: str) -> bool:
+    if module == "partita.estimators.likelihood_comparison":
+        return True
+    if module.partition(".")[0] not in SEARCHES:
+        return False
+    return _within(module, MANY) or not _within(module, SINGLE)
+
+
+def _within(module: str, places: tuple[str, ...]) -> bool:
+    return any(module == place or module.startswith(place + ".") for place in places)

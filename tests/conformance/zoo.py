@@ -1,0 +1,302 @@
+"""Every public estimator on a little data: how to make it, fit it, use it, and what its objective is.
+
+Without a penalty the objective is minus the log-likelihood, whatever a penalty would be of.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from partita import (
+    BayesianNetwork,
+    BoltzmannChain,
+    ChainCRF,
+    ColumnTagger,
+    CompositeLikelihood,
+    GraphCRF,
+    HiddenChainCRF,
+    LatentDynamicCRF,
+    LatentSoftmax,
+    MarkovNetwork,
+    MatchingCRF,
+    MaxEnt,
+    SoftmaxRegression,
+)
+from partita.constraints import Box
+from partita.core.columns import Columns
+from partita.features.templates import Templates
+from partita.structures import BipartiteMatching
+
+GRADIENT = ("auto", "lbfgs", "cg", "steepest")
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator: `objective` is what the last row of its trace should say."""
+
+    make: Callable[..., Any]
+    fit: Callable[[Any], Any]
+    use: Callable[[Any], Any]
+    objective: Callable[[Any], float] | None = None
+    solvers: tuple[Any, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def made(self, **options: Any) -> Any:
+        return self.make(**{**self.options, **options})
+
+    def fitted(self, **options: Any) -> Any:
+        model = self.made(**options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.fit(model)
+        return model
+
+
+def _table(n: int = 120, width: int = 4) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, width))
+    return X, np.argmax(X[:, :3] + 0.7 * rng.gumbel(size=(n, 3)), axis=1)
+
+
+def _sentences(n: int = 25) -> tuple[Any, Any]:
+    rng = np.random.default_rng(1)
+    words = [[f"w{rng.integers(6)}" for _ in range(rng.integers(1, 7))] for _ in range(n)]
+    y = [["a" if (int(w[1]) + rng.integers(2)) % 3 else "b" for w in sentence] for sentence in words]
+    return words, y
+
+
+def _graphs(n: int = 12) -> tuple[Any, Any]:
+    rng = np.random.default_rng(2)
+    edges = np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
+    X = [(rng.standard_normal((4, 2)), edges) for _ in range(n)]
+    return X, [((F[:, 0] + 0.5 * rng.standard_normal(4)) > 0).astype(int) for F, _ in X]
+
+
+def _matchings(n: int = 4, m: int = 12) -> tuple[Any, Any]:
+    rng = np.random.default_rng(3)
+    X = [rng.standard_normal((2, n, n)) for _ in range(m)]
+    return X, [BipartiteMatching(n).sample(F[0] - 0.5 * F[1], 1, rng)[0] for F in X]
+
+
+def _columns(n: int = 20) -> Any:
+    words, labels = _sentences(n)
+    flat = [[w for s in words for w in s], [v for s in labels for v in s]]
+    codes, vocabularies = zip(*(reversed(np.unique(column, return_inverse=True)) for column in flat), strict=True)
+    offsets = np.concatenate([[0], np.cumsum([len(s) for s in words])])
+    return Columns(
+        np.column_stack(codes), tuple(v.astype(object) for v in vocabularies), offsets, np.arange(offsets[-1]) + 1, "zoo"
+    )
+
+
+X, Y = _table()
+TOKENS, TAGS = _sentences()
+ATTRIBUTES = [[[w, "1"] for w in sentence] for sentence in TOKENS]
+WHOLE = ["long" if len(sentence) > 3 else "short" for sentence in TOKENS]
+GRAPHS, NODES = _graphs()
+MATCHES, PAIRS = _matchings()
+STATES = (np.random.default_rng(4).random((60, 4)) < 0.3 + 0.4 * np.random.default_rng(5).integers(0, 2, (60, 1))).astype(
+    int
+)
+FACES = np.arange(1.0, 7.0)
+COLUMNS = _columns()
+REFINED = CompositeLikelihood({1: 1.0}, refine="full")
+
+
+def _log_loss(model: Any) -> float:
+    return -float(model.predict_log_proba(X)[np.arange(len(Y)), Y].sum())
+
+
+def _dual(model: Any) -> float:
+    """log Z of the shifted moments, which the solver minimises (a prior of ones)."""
+    return float(np.logaddexp.reduce((FACES - 4.5) * model.coef_[0]))
+
+
+def _hidden(options: dict[str, Any]) -> dict[str, Any]:
+    return {"edges": [("h", "a"), ("h", "b"), ("h", "c"), ("h", "d")], "hidden": {"h": 2}, "random_state": 0, **options}
+
+
+def _rows() -> Any:
+    return {name: STATES[:, i] for i, name in enumerate("abcd")}
+
+
+CASES = {
+    "SoftmaxRegression": Case(
+        SoftmaxRegression,
+        lambda m: m.fit(X, Y),
+        lambda m: m.predict_proba(X),
+        _log_loss,
+        (*GRADIENT, "newton", "majorize", "stochastic", "sgd"),
+        {"l2": 0.0},
+    ),
+    "SoftmaxRegression l1": Case(
+        SoftmaxRegression,
+        lambda m: m.fit(X, Y),
+        lambda m: m.predict_proba(X),
+        lambda m: _log_loss(m) + 2.0 * float(np.abs(m.coef_).sum()),
+        ("auto", "proximal"),
+        {"l2": 0.0, "l1": 2.0},
+    ),
+    "SoftmaxRegression in a box": Case(
+        SoftmaxRegression,
+        lambda m: m.fit(X, Y),
+        lambda m: m.predict_proba(X),
+        _log_loss,
+        ("auto", "majorize", "constrained_newton"),
+        {"l2": 0.0, "constraints": [Box(lower=-0.2, upper=0.6)]},
+    ),
+    "LatentSoftmax": Case(
+        LatentSoftmax,
+        lambda m: m.fit(X, Y),
+        lambda m: m.predict_proba(X),
+        _log_loss,
+        (*GRADIENT, "newton", "majorize", "em"),
+        {"l2": 0.0, "n_init": 2, "random_state": 0},
+    ),
+    "MaxEnt": Case(
+        MaxEnt,
+        lambda m: m.fit(),
+        lambda m: m.sample(3, 0),
+        None,
+        (*GRADIENT, "newton", "majorize"),
+        {"features": FACES, "equality": [4.5]},
+    ),
+    "ChainCRF": Case(
+        ChainCRF,
+        lambda m: m.fit(ATTRIBUTES, TAGS),
+        lambda m: m.predict(ATTRIBUTES),
+        lambda m: -m.log_likelihood(ATTRIBUTES, TAGS),
+        (*GRADIENT, "newton", "majorize", "stochastic", "sgd"),
+        {"l2": 0.0},
+    ),
+    "ChainCRF l1": Case(
+        ChainCRF,
+        lambda m: m.fit(ATTRIBUTES, TAGS),
+        lambda m: m.predict(ATTRIBUTES),
+        lambda m: -m.log_likelihood(ATTRIBUTES, TAGS) + 0.5 * float(np.abs(m.parameters_).sum()),
+        ("auto", "owlqn"),
+        {"l2": 0.0, "l1": 0.5},
+    ),
+    "ChainCRF with a dev set": Case(
+        ChainCRF,
+        lambda m: m.fit(ATTRIBUTES[:18], TAGS[:18], X_dev=ATTRIBUTES[18:], y_dev=TAGS[18:]),
+        lambda m: m.predict(ATTRIBUTES),
+        lambda m: -m.log_likelihood(ATTRIBUTES[:18], TAGS[:18]),
+        ("auto", "lbfgs"),
+        {"l2": 0.0, "patience": 2},
+    ),
+    "ChainCRF refined": Case(
+        ChainCRF,
+        lambda m: m.fit(ATTRIBUTES, TAGS),
+        lambda m: m.predict(ATTRIBUTES),
+        None,
+        ("auto",),
+        {"l2": 0.5, "likelihood": REFINED},
+    ),
+    "ChainCRF in pieces": Case(
+        ChainCRF,
+        lambda m: m.partial_fit(ATTRIBUTES[:12], TAGS[:12]).partial_fit(ATTRIBUTES[12:], TAGS[12:]),
+        lambda m: m.predict(ATTRIBUTES),
+        None,
+        (),
+        {"l2": 0.5},
+    ),
+    "HiddenChainCRF": Case(
+        HiddenChainCRF,
+        lambda m: m.fit(ATTRIBUTES, WHOLE),
+        lambda m: m.predict(ATTRIBUTES),
+        lambda m: -m.log_likelihood(ATTRIBUTES, WHOLE),
+        ("auto", "lbfgs", "steepest"),
+        {"l2": 0.0, "n_init": 2, "random_state": 0},
+    ),
+    "LatentDynamicCRF": Case(
+        LatentDynamicCRF,
+        lambda m: m.fit(ATTRIBUTES, TAGS),
+        lambda m: m.predict(ATTRIBUTES),
+        lambda m: -m.log_likelihood(ATTRIBUTES, TAGS),
+        ("auto", "lbfgs", "steepest"),
+        {"l2": 0.0, "n_init": 2, "random_state": 0},
+    ),
+    "BoltzmannChain": Case(
+        BoltzmannChain,
+        lambda m: m.fit(TOKENS, TAGS),
+        lambda m: m.predict(TOKENS),
+        lambda m: -m.log_likelihood(TOKENS, TAGS),
+        ("auto", "lbfgs", "newton"),
+        {"l2": 0.0, "likelihood": "full"},
+    ),
+    "GraphCRF": Case(
+        GraphCRF,
+        lambda m: m.fit(GRAPHS, NODES),
+        lambda m: m.predict(GRAPHS),
+        lambda m: -float(m.log_likelihood(GRAPHS, NODES).sum()),
+        (*GRADIENT, "newton", "majorize"),
+        {"l2": 0.0},
+    ),
+    "GraphCRF bethe": Case(
+        GraphCRF,
+        lambda m: m.fit(GRAPHS, NODES),
+        lambda m: m.predict(GRAPHS),
+        None,
+        ("auto", "block_frank_wolfe"),
+        {"l2": 1.0, "likelihood": "bethe"},
+    ),
+    "MarkovNetwork": Case(
+        lambda **options: MarkovNetwork.ising([(0, 1), (1, 2), (2, 3)], **options),
+        lambda m: m.fit(STATES),
+        lambda m: m.predict(STATES),
+        lambda m: -float(m.log_likelihood(STATES).sum()),
+        (*GRADIENT, "newton", "majorize"),
+        {"l2": 0.0},
+    ),
+    "MarkovNetwork refined": Case(
+        lambda **options: MarkovNetwork.ising([(0, 1), (1, 2), (2, 3)], **options),
+        lambda m: m.fit(STATES),
+        lambda m: m.predict(STATES),
+        lambda m: -float(m.log_likelihood(STATES).sum()),
+        ("auto",),
+        {"l2": 0.0, "likelihood": REFINED},
+    ),
+    "MatchingCRF": Case(
+        MatchingCRF,
+        lambda m: m.fit(MATCHES, PAIRS),
+        lambda m: m.predict(MATCHES),
+        lambda m: -float(np.sum(m.log_likelihood(MATCHES, PAIRS))) + 0.25 * float((m.parameters_**2).sum()),
+        ("auto", "lbfgs", "block_frank_wolfe"),
+        {"l2": 0.5},
+    ),
+    "BayesianNetwork": Case(
+        lambda **options: BayesianNetwork(**_hidden(options)),
+        lambda m: m.fit(_frame()),
+        lambda m: m.log_likelihood(_frame()),
+        lambda m: -float(m.log_likelihood(_frame()).sum()),
+        (),
+        {"alpha": 0.0, "n_init": 3},
+    ),
+    "BayesianNetwork convex": Case(
+        lambda **options: BayesianNetwork(**_hidden(options)),
+        lambda m: m.fit(_frame()),
+        lambda m: m.log_likelihood(_frame()),
+        None,
+        (),
+        {"method": "convex+em"},
+    ),
+    "ColumnTagger": Case(
+        lambda **options: ColumnTagger(Templates.parse("U0:%x[0,0]\nB\n"), ChainCRF(**options)),
+        lambda m: m.fit(COLUMNS),
+        lambda m: m.predict(COLUMNS),
+        None,
+        (),
+        {"l2": 0.5},
+    ),
+}
+
+
+def _frame() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(_rows())
