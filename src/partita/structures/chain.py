@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
@@ -191,6 +192,11 @@ class Chain:
             -inf there.
         """
         k = check_count("k", k, minimum=1)
+        # Scores and pointers of k labellings that end in each label, in every thread, and the answer.
+        longest = int(np.diff(self.offsets).max())
+        n_bytes = 16.0 * k * (self.workers.threads * longest * self.n_labels + self.n_positions)
+        where = f"{self.n_sequences} sequences of up to {longest} positions and {self.n_labels} labels"
+        check_memory(f"k={k} best labellings of {where}", n_bytes, "Lower k, or give fewer sequences at a time")
         E, A = self._potentials(potentials)
         Y, value = np.empty((k, self.n_positions), np.int64), np.empty((k, self.n_sequences))
         self._run(chain_decode.kbest, (E, A, self.offsets), (Y, value))
@@ -199,8 +205,10 @@ class Chain:
 
     def sample(self, potentials: Potentials, size: int, random_state: Any = None) -> IntArray:
         """`size` independent labellings, shape (size, positions)."""
+        n_bytes = 16.0 * check_count("size", size) * self.n_positions
+        check_memory(f"size={size} samples of {self.n_positions} positions", n_bytes, "Draw fewer at a time")
         E, A = self._potentials(potentials)
-        Y = np.empty((check_count("size", size), self.n_positions), np.int64)
+        Y = np.empty((size, self.n_positions), np.int64)
         uniforms, log_z = generator(random_state).random(Y.shape), np.empty(self.n_sequences)
         self._run(chain_decode.sample, (E, A, self.offsets, uniforms), (log_z, Y))
         self._check_possible(log_z > -np.inf)
