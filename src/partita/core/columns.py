@@ -36,6 +36,25 @@ class Columns:
     source: str
     parts: tuple[tuple[int, str], ...] = ()
 
+    def __post_init__(self) -> None:
+        """Everything that is looked up by number is there: tables may be made by hand."""
+        codes, offsets, lines = np.asarray(self.codes), np.asarray(self.offsets), np.asarray(self.line_numbers)
+        if codes.ndim != 2 or codes.dtype.kind not in "iu" or codes.shape[1] != len(self.vocabularies):
+            shape = f"{codes.shape} of {codes.dtype}"
+            raise ValueError(
+                f"codes must be integers with a column for each of {len(self.vocabularies)} vocabularies, got {shape}"
+            )
+        for c, words in enumerate(self.vocabularies):
+            if len(codes) and not 0 <= codes[:, c].min() <= codes[:, c].max() < len(words):
+                low, high = int(codes[:, c].min()), int(codes[:, c].max())
+                raise ValueError(f"codes of column {c} must be from 0 to {len(words) - 1}, got {low if low < 0 else high}")
+        if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or not len(offsets) or int(offsets[0]) != 0:
+            raise ValueError("offsets must be a vector of integers that begins with 0")
+        if (offsets[1:] <= offsets[:-1]).any() or int(offsets[-1]) != len(codes):
+            raise ValueError(f"offsets must rise from 0 to the number of tokens, {len(codes)}, without empty sequences")
+        if lines.shape != (len(codes),):
+            raise ValueError(f"line_numbers must have one entry for each of {len(codes)} tokens, got shape {lines.shape}")
+
     @property
     def n_columns(self) -> int:
         return len(self.vocabularies)

@@ -37,7 +37,16 @@ from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .labels import Labels
 from .loaded import check_array, check_bool, check_labels, check_whole, is_fitted
 from .persistence import SavedModel
-from .sequences import SequenceData, check_weighted, counting, labels_of, places, read_sequences, weighted_pairs
+from .sequences import (
+    SequenceData,
+    check_hashing,
+    check_weighted,
+    counting,
+    labels_of,
+    places,
+    read_sequences,
+    weighted_pairs,
+)
 from .softmax import FAR, FAR_STALLED
 from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
@@ -459,8 +468,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         for name in ("start_end", "warm_start"):
             check_flag(name, getattr(self, name))
         check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
-        if self.hashing is not None:
-            check_count("hashing", self.hashing, minimum=1)
+        check_hashing(self.hashing)
         if check_weight_constraints(self.constraints) and self.l1 > 0.0:
             raise ValueError("l1 and constraints cannot be combined yet")
         check_forbidden(self.forbidden)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.memory import check_memory
 from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.simplex import normalized
@@ -29,6 +30,13 @@ def log_probabilities(chain: Chain, scores: tuple[FloatArray, FloatArray], label
     else:
         inside = chain.log_partition((mask_scores(scores[0], labels), scores[1]))
     return inside - chain.log_partition(scores)
+
+
+def _check_answer(what: str, count: int, tagging: Tagging, cure: str) -> None:
+    """Lists of so many labellings of every sequence, before they are made."""
+    positions, sequences = tagging.data.X.shape[0], len(tagging.full)
+    n_bytes = float(count) * (24.0 * positions + 100.0 * sequences)
+    check_memory(f"{what} of {sequences} sequences with {positions} positions", n_bytes, cure)
 
 
 class LabellingMixin(ChainWeightsMixin):
@@ -108,6 +116,9 @@ class ChainPredictionMixin(LabellingMixin):
         """
         check_count("k", k, minimum=1)
         tagging = Tagging(self, X, lengths)
+        # No sequence has more labellings than that.
+        k = min(k, len(tagging.labels) ** min(int(tagging.data.lengths.max(initial=1)), 64))
+        _check_answer(f"k={k} best labellings", k, tagging, "Lower k, or give fewer sequences at a time")
         out: list[list[tuple[list[Any], float]]] = [[] if full else [([], 0.0)] for full in tagging.full]
         if tagging.chain is None:
             return out
@@ -125,6 +136,7 @@ class ChainPredictionMixin(LabellingMixin):
         """Labellings drawn at random by their probability: for each sequence, a list of `size` of them."""
         check_count("size", size)
         tagging = Tagging(self, X, lengths)
+        _check_answer(f"size={size} samples", size, tagging, "Draw fewer at a time")
         if tagging.chain is None:
             return [[[] for _ in range(size)] for _ in tagging.full]
         seed = self.random_state if random_state is None else random_state

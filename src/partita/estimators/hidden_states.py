@@ -22,6 +22,7 @@ from .loaded import check_labels, check_whole, is_fitted
 from .nearest_means import nearest_means
 from .persistence import SavedModel
 from .restarts import end_values, rough_fit, run_starts
+from .sequences import check_hashing
 
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.
@@ -114,8 +115,7 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
         check_real("l2", self.l2, minimum=0.0)
         make_solver(self.solver)
         check_flag("start_end", self.start_end)
-        if self.hashing is not None:
-            check_count("hashing", self.hashing, minimum=1)
+        check_hashing(self.hashing)
         check_choice("init", self.init, INITS)
         check_real("init_scale", self.init_scale, minimum=0.0)
         check_count("n_init", self.n_init, minimum=1)

@@ -12,11 +12,16 @@ import numpy as np
 
 from ..core.columns import Columns
 from ..core.results import FloatArray, IntArray
+from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 
 #: The code of a position about which nothing is known. Lower codes are sets of labels.
 UNKNOWN = -1
 
 NOTHING = "y holds no label at all; at least one must be known"
+#: Types of labels that need no second look.
+USUAL = frozenset({str, int, bool, np.str_, type(None)})
+#: What to write for a label that is not known, and for a negative number that is a label.
+CURE = "Write None where a label is not known; if it is a label like the others, give it another name, such as a string"
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,8 @@ def encode_labels(y: Any, offsets: IntArray, classes: Any = None, more: bool = F
     Parameters
     ----------
     y : list of lists of labels, or one list for all positions
-        A label may be a string, an integer, None (unknown), or a set of labels one of which is right.
+        A label may be a string, an integer, None, NaN or ``pd.NA`` (unknown), or a set of labels one of which is right.
+        -1 and -100 are refused: some mean a label by them, others an unknown one.
     offsets : array of int64
         Where the sequences of X begin and end.
     classes : array, optional
@@ -124,10 +130,13 @@ def encode_flat(flat: list[Any], where: Callable[[int], str], classes: Any = Non
             distinct = set(flat)
         except TypeError:
             raise _label_error(flat, where, _unhashable) from None
+    if any(type(value) not in USUAL for value in distinct):
+        flat, distinct = _usual(flat)
     sets = [value for value in distinct if isinstance(value, frozenset)]
     single = {value for value in distinct if value is not None and not isinstance(value, frozenset)}
     labels = single.union(*sets)
     check_label_text(labels)
+    check_label_numbers(labels if classes is None else labels.difference(classes.tolist()))
     known: set[Any] = labels.union(classes.tolist()) if more and classes is not None else labels
     kinds = {_kind(value) for value in known}
     if None in kinds:
@@ -195,6 +204,37 @@ def check_label_text(labels: Any) -> None:
         raise ValueError(f"labels must not end with a NUL character, got {min(bad)!r}")
 
 
+def check_label_numbers(labels: Any) -> None:
+    """Raise a ValueError for -1 and -100 among integer labels.
+
+    To some -1 is a label, to others one that is not known, and -100 is what other libraries ignore. In a list or in an array,
+    nothing tells which is meant, so neither is taken.
+    """
+    numbers = [int(label) for label in labels if _kind(label) == "integers"]
+    if not numbers or min(numbers) >= 0:
+        return
+    within = [number for number in numbers if -(2**62) < number < 2**62]
+    refuse_ignored("y", within, CURE)
+    refuse_spins("y", within, "Give (y + 1) // 2, or strings")
+    if -1 in within:
+        raise ValueError(f"y holds -1 among integers, which is a label to some and an unknown one to others. {CURE}")
+
+
+def _usual(flat: list[Any]) -> tuple[list[Any], set[Any]]:
+    """Labels with None for whatever stands for unknown, and integers for whole floats (what missing ones make of integers)."""
+
+    def usual(value: Any) -> Any:
+        if isinstance(value, frozenset):
+            return frozenset(map(usual, value))
+        if is_unknown(value):
+            return None
+        whole = isinstance(value, float | np.floating) and abs(value) < 2**53 and float(value).is_integer()
+        return int(value) if whole else value
+
+    flat = [value if type(value) in USUAL else usual(value) for value in flat]
+    return flat, set(flat)
+
+
 def _kind(value: Any) -> str | None:
     if isinstance(value, str):
         return "strings"
@@ -218,8 +258,9 @@ def _unhashable(value: Any) -> bool:
 
 def _label_error(flat: list[Any], where: Callable[[int], str], bad: Any) -> ValueError:
     t = next(t for t, value in enumerate(flat) if bad(value))
+    hint = "; decode bytes to strings, as with y.astype(str)" if isinstance(flat[t], bytes) else ""
     return ValueError(
-        f"labels must be strings or integers, None for unknown, or a set of labels; got {flat[t]!r} at {where(t)}"
+        f"labels must be strings or integers, None for unknown, or a set of labels; got {flat[t]!r} at {where(t)}{hint}"
     )
 
 

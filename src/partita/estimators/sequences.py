@@ -13,15 +13,19 @@ import scipy.sparse as sp
 from .. import __version__
 from ..core.columns import Columns
 from ..core.errors import ModelFileError
+from ..core.memory import check_memory
 from ..core.results import FloatArray, IntArray
 from ..core.sparse import sound_csr
 from ..core.strings import pack_strings, unpack_strings
-from ..core.validation import check_flag
+from ..core.validation import check_count, check_flag
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.pairs import label_indicator, label_pairs, state_pairs
 from ..features.templates import Templates
 from ..io import read_model, write_model
-from .labels import Labels, column_labels, encode_labels, position_of
+from .labels import Labels, check_label_numbers, column_labels, encode_labels, position_of
+
+#: Memory that training takes for each column, whether it occurs or not.
+BYTES_PER_COLUMN = 72.0
 
 #: The arrays of a file of sequences.
 MEMBERS = ("data", "indices", "indptr", "offsets", "names", "name_offsets", "classes", "codes", "sets")
@@ -221,12 +225,20 @@ def _hashed(data: SequenceData, hashing: int) -> SequenceData:
     return data
 
 
+def check_hashing(hashing: Any) -> None:
+    """Raise a ValueError unless `hashing` is None or a number of columns for which there is memory."""
+    if hashing is not None:
+        count = check_count("hashing", hashing, minimum=1)
+        check_memory(f"hashing={count} columns", BYTES_PER_COLUMN * count, "Hash into fewer columns, such as 2**20")
+
+
 def labels_of(data: SequenceData, y: Any, classes: Any = None, more: bool = False) -> Labels:
     """The labels y of sequences, or those that came with them; among `classes`, if given, and `more` if there may be."""
     if y is None:
         if data.labels is None:
             raise ValueError("y is missing: labels are needed, one for every position")
         if classes is None:
+            check_label_numbers(data.labels.classes.tolist())
             return data.labels
         y = data.y
     return encode_labels(y, data.offsets, classes, more)

@@ -17,13 +17,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..core.columns import Columns
-from ..core.validation import check_choice
+from ..core.memory import check_memory
+from ..core.validation import check_choice, check_count
 from .attributes import AttributeIndex, Codes, Indexed, KeyTable, assemble
 
 FIELD = re.compile(r"%(\w+)\[\s*([+-]?\d+)\s*,\s*(\d+)\s*\]")
 BOUNDARIES = ("token", "drop")
 #: Above it, what fields were joined so far is numbered before the next one.
 LARGEST_KEY = 2**62
+#: How far from its token a field may look, how many columns there may be, fields in a template, and characters in a file.
+MOST_OFFSET, MOST_COLUMNS, MOST_FIELDS, MOST_CHARACTERS = 10_000, 10_000, 1_000, 10_000_000
 BEGIN, END = "__BOS__", "__EOS__"
 
 
@@ -118,9 +121,14 @@ class Templates(Indexed):
         self.templates = tuple(templates)
         self.boundary = check_choice("boundary", boundary, BOUNDARIES)
         self.transitions = transitions
+        for template in self.templates:
+            if len(template.texts) != len(template.fields) + 1:
+                raise ValueError(f"a template must have one text more than fields, got {template!r}")
+            _check_count_of_fields(len(template.fields), "a template")
         for field in self._fields():
             if field.function not in FUNCTIONS:
                 raise ValueError(f"a field's function must be one of {', '.join(FUNCTIONS)}; got {field.function!r}")
+            _check_reach(field.offset, field.column, "a field")
 
     @classmethod
     def parse(cls, text: str, **options: Any) -> Templates:
@@ -129,12 +137,14 @@ class Templates(Indexed):
         Beyond ``%x``, fields may be functions of the word: ``%lower[0,0]``, ``%shape[0,0]``, ``%suffix3[0,0]``, … (see
         `FUNCTIONS`). Bigram lines with fields, and Wapiti's ``*`` lines, are not supported.
         """
+        if len(text) > MOST_CHARACTERS:
+            raise ValueError(f"a template file has at most {MOST_CHARACTERS:,} characters, got {len(text):,}")
         templates, transitions = [], False
         for number, line in enumerate(text.splitlines(), 1):
             line = line.strip()
             if not line or line.startswith("#"):
                 continue
-            kind, where = line[0].upper(), f"template line {number}, {line!r}"
+            kind, where = line[0].upper(), f"template line {number}, {line if len(line) <= 80 else line[:77] + '...'!r}"
             if kind not in "UB":
                 hint = "; write a U line and a B line" if kind == "*" else ""
                 raise ValueError(f"{where}: lines must begin with U (attributes), B (pairs of labels) or #{hint}")
@@ -215,6 +225,12 @@ class Templates(Indexed):
                 "fields count columns from 0"
             )
         tokens = columns.n_tokens
+        fields = len(set(self._fields()))
+        check_memory(
+            f"{len(self.templates)} templates with {fields} different fields, of {tokens} tokens,",
+            tokens * (32.0 * (len(self.templates) + 2) + 8.0 * fields),
+            "Use fewer templates, or give fewer sequences",
+        )
         table = _FieldTable(columns, self.boundary == "token")
         ends = self.boundary == "drop"
         entries = np.empty((tokens, len(self.templates) + 2 * ends), np.int32)
@@ -283,9 +299,10 @@ class _FieldTable:
         shifted[at] = codes[at + field.offset]
         if self.outside and step:
             beyond = ~inside
-            shifted[beyond] = len(words) + step - room[beyond] - 1
+            nearest = step - int(room[beyond].max(initial=0))  # no sequence reaches closer than that from outside
+            shifted[beyond] = len(words) + step - room[beyond] - nearest
             sign = "-" if field.offset < 0 else "+"
-            words = words + [f"_B{sign}{k}" for k in range(1, step + 1)]
+            words = words + [f"_B{sign}{k}" for k in range(nearest, step + 1)]
         table = np.empty(len(words), object)
         table[:] = words
         return shifted, table
@@ -310,13 +327,32 @@ def _parse_line(line: str, where: str) -> Template:
         function, offset, column = match.groups()
         if function not in FUNCTIONS:
             raise ValueError(f"{where}: %{function} is unknown; fields are %{', %'.join(FUNCTIONS)}")
+        _check_reach(_whole(offset), _whole(column), where)
         texts.append(line[end : match.start()])
         fields.append(Field(int(offset), int(column), function))
         end = match.end()
+    _check_count_of_fields(len(fields), where)
     texts.append(line[end:])
     if any("%" in text for text in texts):
         raise ValueError(f"{where}: a field must look like %x[-1,0] (token offset, column)")
     return Template(tuple(texts), tuple(fields))
+
+
+def _whole(digits: str) -> int:
+    """An integer; one of very many digits is as good as any that is too large."""
+    return int(digits[:12])
+
+
+def _check_reach(offset: Any, column: Any, where: str) -> None:
+    if abs(check_count("offset", offset, minimum=-(2**62))) > MOST_OFFSET:
+        raise ValueError(f"{where}: a field looks at most {MOST_OFFSET:,} tokens back or ahead, got {offset:,}")
+    if check_count("column", column) >= MOST_COLUMNS:
+        raise ValueError(f"{where}: a field's column is below {MOST_COLUMNS:,}, got {column:,}")
+
+
+def _check_count_of_fields(count: int, where: str) -> None:
+    if count > MOST_FIELDS:
+        raise ValueError(f"{where}: a template has at most {MOST_FIELDS:,} fields, got {count:,}")
 
 
 def _window(name: str, column: int, *offsets: int, function: str = "x") -> Template:
