@@ -176,7 +176,7 @@ class NetworkLayout:
                 doubts.append(_doubt(name, columns[name], states[name], odd))
         cures = ", ".join(dict.fromkeys(cure for _, cure in doubts if cure))
         meant = "cardinalities={name: [states]} says that they are meant"
-        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}", outside() + 1)
+        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}")
         return cls(description.nodes, description.parents, states, description.hidden)
 
     def read(
