@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 from partita.kernels.network import fit_distributions
 from partita.objectives.network import KINDS, NetworkLikelihood
 from partita.solvers import EM, LBFGS, minimize
+from partita.structures import unknown_sets
 from partita.structures.bayes_net import BayesNet
 
 NET = BayesNet([2, 3, 2, 2], [(), (0,), (0,), (1, 2)], [(0,), (0, 2)])
@@ -68,6 +69,33 @@ def test_conditional_value_is_the_definition(rng):
     o = objective(rng, "conditional", net=net)
     theta = rng.standard_normal(o.size)
     assert o.at(theta).value == pytest.approx(by_enumeration(o, theta), rel=1e-12)
+
+
+@pytest.mark.parametrize("largest", [unknown_sets.LARGEST, 1], ids=["written out", "trees"])
+def test_conditional_value_keeps_its_digits_where_choices_are_certain(rng, largest, monkeypatch):
+    """Sums and scores of 1e4 that differ by 1e-4: their difference in all rows together would have seven digits left."""
+    monkeypatch.setattr(unknown_sets, "LARGEST", largest)
+    o = objective(rng, "conditional", alpha=0.0, net=BayesNet([2, 3, 2, 2], [(), (0,), (0,), (0, 2)]))
+    assert (o.sets.tree is not None) == (largest == 1)
+    point = o.at(30.0 * rng.standard_normal(o.size))
+    exact = surplus_by_enumeration(o, point.parameters)
+    assert 1e4 * exact < point.sums.value * -1.0
+    assert point.value == pytest.approx(exact, rel=1e-12 if largest > 1 else 1e-8)
+    assert o.at(point.em_step()).value <= point.value
+
+
+def surplus_by_enumeration(o, theta):
+    """The conditional objective of a network without leaves, in long doubles."""
+    starts = o.net.starts
+    p = np.concatenate([log_softmax(theta[lo:hi].astype(np.longdouble)) for lo, hi in itertools.pairwise(starts)])
+    tables = o.net.tables(p)
+    rows = np.array(list(itertools.product(*(range(k) for k in o.net.cardinalities))))
+    joint = sum(tables[v][tuple(rows[:, [*of, v]].T)] for v, of in enumerate(o.net.parents))
+    loss = np.longdouble(0.0)
+    for state, weight in zip(o.sets.states, o.weights, strict=True):
+        scores = np.sort(joint[((state < 0) | (rows == state)).all(axis=1)])
+        loss += weight * np.log1p(np.exp(scores[:-1] - scores[-1]).sum())
+    return float(loss)
 
 
 @pytest.mark.parametrize("tied", [True, False])
