@@ -97,7 +97,9 @@ class UnknownSets(FreeSets):
         chosen = order[new]
         sets = self.pair_sets[chosen]
         self.n_items = len(chosen)
-        weights = np.bincount(item, weights=self.row_weights[self.pair_rows], minlength=self.n_items)
+        # Without an item the counts are integers, and kernels would be compiled for these too.
+        counts = np.bincount(item, weights=self.row_weights[self.pair_rows], minlength=self.n_items)
+        weights = np.asarray(counts, dtype=np.float64)
         big = self.sizes[sets] > LARGEST
         # Items of small sets come first, then those with junction trees.
         place = np.empty(self.n_items, np.int64)
