@@ -237,6 +237,7 @@ def test_bad_input():
         LatentLikelihood(linear_map(np.ones((2, 1)), 1, True), Binary(), np.ones((2, 1), bool))
 
 
+@pytest.mark.rounding
 def test_em_fits_soft_targets_and_never_rises(problem, rng):
     objective, _ = problem
     point = objective.at(0.3 * rng.standard_normal(objective.size))
