@@ -1,6 +1,6 @@
 """The oldest versions that pyproject.toml declares, as pip's constraints: ``make test-oldest`` installs these.
 
-    python tests/oldest.py > constraints.txt
+python tests/oldest.py > constraints.txt
 """
 
 from __future__ import annotations
