@@ -14,11 +14,15 @@ EXTRAS = ("plot", "constraints", "matching", "maxflow", "planar", "lapx", "cvxpy
 
 
 def constraints() -> list[str]:
-    """``name==version.*`` for each ``name>=version``."""
+    """``name==version`` for each ``name>=version`` that Partita needs; any patch of it for extras, which may lack the first."""
     project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *(item for name in EXTRAS for item in project["optional-dependencies"][name])]
-    found = [re.fullmatch(r"([\w-]+)>=([\d.]+)", item) for item in declared if not item.startswith("partita")]
-    return [f"{match[1]}=={match[2]}.*" for match in found if match]
+    extras = [item for name in EXTRAS for item in project["optional-dependencies"][name]]
+    return [*_pinned(project["dependencies"], ""), *_pinned(extras, ".*")]
+
+
+def _pinned(declared: list[str], patch: str) -> list[str]:
+    found = (re.fullmatch(r"([\w-]+)>=([\d.]+)", item) for item in declared)
+    return [f"{match[1]}=={match[2]}{patch}" for match in found if match]
 
 
 if __name__ == "__main__":

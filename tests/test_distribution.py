@@ -46,4 +46,5 @@ def test_oldest_versions_are_those_of_the_project():
     spec.loader.exec_module(module)
     found = dict(line.split("==") for line in module.constraints())
     assert {"numpy", "scipy", "numba", "scikit-learn", "threadpoolctl"} <= set(found)
-    assert all(version.endswith(".*") for version in found.values())
+    assert found["numba"] == "0.61"  # 0.60 gives wrong numbers
+    assert found["clarabel"].endswith(".*")
