@@ -14,7 +14,7 @@ EXTRAS = ("plot", "constraints", "matching", "maxflow", "planar", "lapx", "cvxpy
 
 
 def constraints() -> list[str]:
-    """``name==version`` for each ``name>=version`` that Partita needs; for extras any patch of it, as some lack the first."""
+    """``name==version`` for each ``name>=version`` that Partita needs; for extras any patch of it: some lack the first."""
     project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
     extras = [item for name in EXTRAS for item in project["optional-dependencies"][name]]
     return [*_pinned(project["dependencies"], ""), *_pinned(extras, ".*")]
