@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test test-portable test-oldest bench lint clean
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'Partita needs Python 3.11 or later; try make PYTHON=python3.11'"
@@ -29,6 +29,23 @@ demo: $(VENV)/.kernels
 
 test: $(VENV)/.kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The numerical tests under four families of BLAS kernels, for any processor, and with one thread. Twenty minutes on two cores.
+test-portable: $(VENV)/.kernels
+	$(BIN)/python tests/portable.py
+
+# All tests with the oldest versions that pyproject.toml declares. These need Python 3.11 or 3.12.
+OLDEST := .venv-oldest
+
+$(OLDEST)/.test: pyproject.toml tests/oldest.py
+	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 13), 'the oldest versions need Python 3.11 or 3.12; try make test-oldest PYTHON=python3.11'"
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt -e '.[test]'
+	touch $@
+
+test-oldest: $(OLDEST)/.test
+	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/startup.py
@@ -69,4 +86,4 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy src
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info src/*.egg-info
+	rm -rf $(VENV) $(OLDEST) .numba-generic build dist *.egg-info src/*.egg-info

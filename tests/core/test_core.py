@@ -61,6 +61,7 @@ def test_an_error_in_a_thread_reaches_the_caller():
         Workers(2).run(fail, [(i,) for i in range(6)])
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("taken", [False, True])
 def test_interrupt_waits_for_the_threads_and_keeps_what_is_done(taken):
     first_done, stop, ended = threading.Event(), threading.Event(), []

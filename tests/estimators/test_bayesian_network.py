@@ -7,7 +7,6 @@ import tracemalloc
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -18,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from partita import BayesianNetwork, ConvergenceWarning, load
 from partita.io import DiscreteNetwork, read_bif
 from partita.solvers import EM
+
+pd = pytest.importorskip("pandas")
 
 EDGES = [("H", f"x{i}") for i in range(4)]
 

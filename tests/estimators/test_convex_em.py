@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
 from partita import BayesianNetwork, ConvergenceWarning, Status
 from partita.estimators.convex_em import usual_alpha
 from partita.objectives.relation_problem import Problem
+
+pd = pytest.importorskip("pandas")
 
 ROWS = (
     *("111111", "111110", "111011", "110111", "011111", "111101"),

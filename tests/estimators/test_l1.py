@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -16,6 +17,8 @@ from sklearn.preprocessing import scale
 
 from partita import CapabilityError, ProximalNewton, SoftmaxRegression, l1_max, load
 from partita.estimators.data import class_codes
+
+sklearn_version = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 
 
 def cancer():
@@ -37,12 +40,21 @@ def objective(X, y, coef, intercept, l1, l2=0.0, penalize_intercept=False):
     return loss + penalty + (l1 * np.abs(intercept).sum() if penalize_intercept else 0.0)
 
 
+def theirs_with(l1, l2=0.0, **options):
+    """scikit-learn's. Before 1.8 l1_ratio alone changes nothing: the penalty has to be named, which later versions advise
+    against."""
+    if sklearn_version < (1, 8):
+        options["penalty"] = "l1" if options["solver"] == "liblinear" else "elasticnet"
+    if options["solver"] != "liblinear" or sklearn_version >= (1, 8):
+        options["l1_ratio"] = l1 / (l1 + l2)
+    return LogisticRegression(C=1.0 / (l1 + l2), random_state=0, max_iter=5000, **options)
+
+
 @pytest.mark.parametrize("l1", [0.3, 3.0, 30.0])
 def test_agrees_with_liblinear(l1):
     X, y = cancer()
     ours = SoftmaxRegression(l2=0.0, l1=l1, penalize_intercept=True, tol=1e-9).fit(X, y)
-    theirs = LogisticRegression(C=1.0 / l1, l1_ratio=1.0, solver="liblinear", tol=1e-8, max_iter=5000, random_state=0)
-    theirs.fit(X, y)
+    theirs = theirs_with(l1, solver="liblinear", tol=1e-8).fit(X, y)
     best = objective(X, y, theirs.coef_, theirs.intercept_, l1, penalize_intercept=True)
     value = objective(X, y, ours.coef_, ours.intercept_, l1, penalize_intercept=True)
     assert ours.trace_.objective[-1] == pytest.approx(value, rel=1e-12)
@@ -55,9 +67,7 @@ def test_agrees_with_liblinear(l1):
 def test_agrees_with_saga(make, l1, l2):
     X, y = make()
     ours = SoftmaxRegression(l2=l2, l1=l1, tol=1e-9).fit(X, y)
-    theirs = LogisticRegression(
-        C=1.0 / (l1 + l2), l1_ratio=l1 / (l1 + l2), solver="saga", tol=1e-7, max_iter=5000, random_state=0
-    )
+    theirs = theirs_with(l1, l2, solver="saga", tol=1e-7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs.fit(X, y)

@@ -443,6 +443,7 @@ def test_interrupt_ends_all_starts_and_keeps_the_best(monkeypatch):
     assert np.nanmin(model.objectives_) == pytest.approx(objective(model, X, y, 0.0), rel=1e-9)
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_interrupt_while_waiting_for_another_start_keeps_both(monkeypatch):
     """The main thread has ended its own start, and waits; a signal finds it there."""
     X, y = data("iris")

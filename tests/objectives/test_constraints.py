@@ -91,6 +91,7 @@ def no_feasible_descent(objective, solution, rng):
     assert np.linalg.norm(other - theta) <= 1e-3 * 1e-4 * objective.scale
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_no_feasible_direction_descends_from_the_fit(make, sparse, rng):
@@ -101,6 +102,7 @@ def test_no_feasible_direction_descends_from_the_fit(make, sparse, rng):
     no_feasible_descent(objective, solution, rng)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("solver", [Majorize(), Majorize("descending", None), Majorize(step=1.7), "auto"], ids=repr)
 def test_iterates_are_feasible_and_never_rise(make, solver, rng):
@@ -119,6 +121,7 @@ def test_iterates_are_feasible_and_never_rise(make, solver, rng):
     assert solution.value == pytest.approx(reference.value, rel=1e-5)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("make", ALL)
 def test_gap_is_an_upper_bound_all_the_way(make, rng):
     objective = problem(make(rng), penalize_intercept=True)
@@ -129,6 +132,7 @@ def test_gap_is_an_upper_bound_all_the_way(make, rng):
         assert trace.gap[-1] <= 1e-3 * optimum
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize(("l2", "tol"), [(0.5, 1e-6), (5.0, 1e-5)])
 def test_tied_weights_at_a_bound_converge_from_any_start(l2, tol):
     """All of a tied group is on its bound: an ulp beside it, the multiplier would count as a gap, and nothing descend."""

@@ -38,6 +38,7 @@ def joint_em(x, labels, alpha, v, n_values=2):
     return own + sum(primal(labels, column, n_values, alpha).optimum for column in x.T)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize(
     ("alpha", "objective", "entry"),
     [
@@ -59,6 +60,7 @@ def test_published_optima(alpha, objective, entry):
     np.testing.assert_allclose(np.diag(found.M), 1.0)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("nonnegative", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_certificate_reaches_far_below_where_values_stand_still(seed, nonnegative):

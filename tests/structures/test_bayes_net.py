@@ -78,7 +78,9 @@ def test_best_configurations(unknown):
     p, states, weights, sets = unknown
     best = np.array([rows[scores.argmax()] for rows, scores in by_row(states, p)])
     np.testing.assert_array_equal(sets.filled(np.log(p)), best)
-    value, counts = sets.best(np.log(p))
+    value, counts, chosen = sets.best(np.log(p))
+    sums = sets.at(np.log(p))
+    assert sets.surplus(sums, chosen) == pytest.approx(sums.value - value, rel=1e-9)
     assert value + sets.counts @ np.log(p) == pytest.approx(weights @ log_joint(NET, p, best), rel=1e-12)
     assert (sets.counts + counts).sum() == pytest.approx(weights.sum() * NET.n)
     assert (sets.counts + counts) @ np.log(p) == pytest.approx(weights @ log_joint(NET, p, best), rel=1e-12)

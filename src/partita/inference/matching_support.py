@@ -25,17 +25,25 @@ def fractional_support(ends: IntArray, n_vertices: int, left: int) -> BoolArray 
             return None
     else:
         rows, columns, size = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]]), n_vertices
-    graph = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size))
+    graph = _pattern(rows, columns, size)
     partner = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
     if (partner < 0).any():
         return None
     # An edge is in some perfect matching if it is in this one, or on a cycle that alternates with it.
     owner = np.empty(size, np.int64)
     owner[partner] = np.arange(size)
-    steps = sp.csr_array((np.ones(len(rows), np.int8), (rows, owner[columns])), shape=(size, size))
+    steps = _pattern(rows, owner[columns], size)
     _, part = connected_components(steps, directed=True, connection="strong")
     inside = part[rows] == part[owner[columns]]
     return np.asarray(inside if left else inside[: len(ends)] | inside[len(ends) :])
+
+
+def _pattern(rows: IntArray, columns: IntArray, size: int) -> Any:
+    """Ones at these places of a square matrix, with the 32-bit indices that SciPy's graph routines ask for until 1.14."""
+    places = (rows.astype(np.int32), columns.astype(np.int32))
+    graph = sp.csr_array((np.ones(len(rows), np.int8), places), shape=(size, size))
+    graph.indices, graph.indptr = graph.indices.astype(np.int32, copy=False), graph.indptr.astype(np.int32, copy=False)
+    return graph
 
 
 def forced_edges(ends: IntArray, n_vertices: int) -> BoolArray:

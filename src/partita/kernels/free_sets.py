@@ -260,3 +260,26 @@ def maxima(u, sets, items, room, lo, hi, choice, best, counts):
         choice[i], best[i] = s, table[s]
         for f in range(pair_start[o + 1] - pair_start[o]):
             counts[bases[b + f] + maps[map_start[o] + f * K + s]] += weights[i]
+
+
+@kernel
+def surplus(u, sets, items, room, lo, hi, choice):
+    """The weighted sum of log Z of items less the score of the configuration chosen in each.
+
+    Differences are taken before they are added up: where a choice is nearly certain, log Z and its score are large and equal
+    but for the last digits, and those digits are all there is.
+    """
+    item_set, item_start, bases, weights, _ = items
+    table, total = np.empty(room), 0.0
+    for i in range(lo, hi):
+        K = _read(u, sets, bases, item_start[i], item_set[i], table)
+        chosen, top = table[choice[i]], np.max(table[:K])
+        if chosen == -np.inf:  # impossible
+            total += np.inf
+            continue
+        z = 0.0
+        for s in range(K):
+            if s != choice[i]:
+                z += exp(table[s] - top)
+        total += weights[i] * (np.log1p(z) if top == chosen else top - chosen + np.log(z + exp(chosen - top)))
+    return total

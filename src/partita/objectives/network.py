@@ -16,7 +16,8 @@ from ..core.weights import held_down
 from ..kernels import network as kernels
 from ..kernels.network import NEVER as NEVER
 from ..structures.bayes_net import BayesNet
-from ..structures.unknown_sets import UnknownSets
+from ..structures.free_sets import FreeSums
+from ..structures.unknown_sets import Choice, UnknownSets
 from .by_products import ByProducts
 
 #: What can be maximised: p(x), the largest p(x, y), or the largest p(y | x), where x is known and y is not.
@@ -108,6 +109,11 @@ class NetworkLikelihood(ByProducts):
         part = theta[: self.net.size + self.n_means]
         return 0.5 * self.alpha * float((part * part).sum())
 
+    def conditional_value(self, theta: FloatArray, sums: FreeSums, choice: Choice) -> float:
+        """The objective of kind "conditional" if `choice` is what the unknown variables are."""
+        known = float(self.sets.counts[self.untouched] @ sums.u[self.untouched])
+        return self.penalty(theta) - known + self.sets.surplus(sums, choice)
+
     def refit(self, counts: FloatArray, start: FloatArray) -> FloatArray:
         """The parameters under which entries that are picked as often as `counts` say are most probable."""
         theta, size = start.copy(), self.net.size
@@ -189,17 +195,15 @@ class NetworkPoint:
         self.objective, self.parameters = objective, theta
         self.u = objective.potentials(theta)
         o = objective
-        settled = float(o.sets.counts @ self.u)
-        value = 0.0
         if o.kind != "joint":
             self.sums = o.sets.at(self.u)
-            value += self.sums.value
         if o.kind != "marginal":
-            best, self.chosen = o.sets.best(self.u)
-            value = best if o.kind == "joint" else best - value
+            best, self.chosen, self.choice = o.sets.best(self.u)
         if o.kind == "conditional":
-            settled = float(o.sets.counts[o.untouched] @ self.u[o.untouched])
-        self.value = o.penalty(theta) - settled - value
+            self.value = o.conditional_value(theta, self.sums, self.choice)
+        else:
+            unknown = best if o.kind == "joint" else self.sums.value
+            self.value = o.penalty(theta) - float(o.sets.counts @ self.u) - unknown
 
     @property
     def counts(self) -> FloatArray:
@@ -233,8 +237,8 @@ class NetworkPoint:
         def function(theta: FloatArray) -> tuple[float, FloatArray]:
             u = o.potentials(theta)
             sums = o.sets.at(u)
-            fixed = float(np.where(o.untouched, o.sets.counts, self.chosen) @ u)
-            return o.penalty(theta) + sums.value - fixed, self._slopes(self._conditional(sums.gradient), u, theta)
+            slopes = self._slopes(self._conditional(sums.gradient), u, theta)
+            return o.conditional_value(theta, sums, self.choice), slopes
 
         found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options={"maxfun": INNER})
         return np.asarray(found.x)

@@ -119,14 +119,14 @@ def minimize(
     theta = np.zeros(objective.size) if start is None else np.array(start, dtype=np.float64)
     if theta.shape != (objective.size,):
         raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
-    if hasattr(objective, "project"):
-        theta = objective.project(theta)
-    point: Any = method.first(objective, theta) if hasattr(method, "first") else objective.at(theta)
-    estimated = isinstance(point, EstimatedPoint)
-    if not np.isfinite(point.value) and not estimated:
-        raise ValueError("the objective is not finite at the start; choose another start")
-    # Mini-batches are too small for threads in BLAS to pay.
-    with blas_limit(1 if estimated else objective.blas_threads):
+    # Mini-batches are too small for threads in BLAS to pay. The start is evaluated with as many threads as all points
+    # after it: with another number the last digit may be another one.
+    with blas_limit(1 if hasattr(method, "first") else objective.blas_threads):
+        if hasattr(objective, "project"):
+            theta = objective.project(theta)
+        point: Any = method.first(objective, theta) if hasattr(method, "first") else objective.at(theta)
+        if not isinstance(point, EstimatedPoint) and not np.isfinite(point.value):
+            raise ValueError("the objective is not finite at the start; choose another start")
         return _Run(objective, method, point, tol, gap_tol, callbacks).solution(max_iter, time_limit)
 
 

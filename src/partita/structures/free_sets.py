@@ -267,6 +267,7 @@ class FreeSums:
         self.gradient: FloatArray = parts.sum(0)
         if s.tree is not None:
             found = s.tree.infer(self.u[s.index], "exact", **s.options)
+            self.tree_log_z: FloatArray = found.log_z
             self.value += float(s._trees[3] @ found.log_z)
             self.gradient += self._spread(found.marginals)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,11 +11,18 @@ from ..core.results import FloatArray, IntArray
 from ..kernels import free_sets as set_kernels
 from ..kernels import network as kernels
 from .factor_graph import FactorGraph
-from .free_sets import LARGEST, FreeSets, factors_of_variables, member_strides
+from .free_sets import LARGEST, FreeSets, FreeSums, factors_of_variables, member_strides
 from .scopes import Scopes, ranges
 
 #: Configurations around a set that are numbered (multipliers are exact up to here); with more, every row is an item.
 MOST = 10**12
+
+
+class Choice(NamedTuple):
+    """A configuration of each item of a small set, and the entry that each factor of the others picks."""
+
+    items: IntArray
+    picked: IntArray
 
 
 class UnknownSets(FreeSets):
@@ -90,7 +97,9 @@ class UnknownSets(FreeSets):
         chosen = order[new]
         sets = self.pair_sets[chosen]
         self.n_items = len(chosen)
-        weights = np.bincount(item, weights=self.row_weights[self.pair_rows], minlength=self.n_items)
+        # Without an item the counts are integers, and kernels would be compiled for these too.
+        counts = np.bincount(item, weights=self.row_weights[self.pair_rows], minlength=self.n_items)
+        weights = np.asarray(counts, dtype=np.float64)
         big = self.sizes[sets] > LARGEST
         # Items of small sets come first, then those with junction trees.
         place = np.empty(self.n_items, np.int64)
@@ -107,8 +116,8 @@ class UnknownSets(FreeSets):
         self.workers.run(kernels.settled_counts, tasks)
         self.counts = parts.sum(0)
 
-    def best(self, u: FloatArray) -> tuple[float, FloatArray]:
-        """The same with the largest score in place of the sum, and how often it picks each entry."""
+    def best(self, u: FloatArray) -> tuple[float, FloatArray, Choice]:
+        """The same with the largest score in place of the sum, how often it picks each entry, and what was chosen."""
         parts = np.zeros((len(self._ranges), self.graph.size))
         value, choice = np.empty(len(self._items[0])), np.empty(len(self._items[0]), np.int64)
         tasks = [
@@ -117,12 +126,23 @@ class UnknownSets(FreeSets):
         ]
         self.workers.run(set_kernels.maxima, tasks)
         total, counts = float(self._items[3] @ value), parts.sum(0)
+        picked = np.zeros(0, np.int64)
         if self.tree is not None:
             states, scores = self.tree.argmax(u[self.index], "exact", **self.options)
             total += float(self._trees[3] @ scores)
-            picked, owner = self._picked(states), self.tree.factor_examples
-            counts += np.bincount(self.index[picked], weights=self._trees[3][owner], minlength=len(counts))
-        return total, counts
+            picked, owner = self.index[self._picked(states)], self.tree.factor_examples
+            counts += np.bincount(picked, weights=self._trees[3][owner], minlength=len(counts))
+        return total, counts, Choice(choice, picked)
+
+    def surplus(self, sums: FreeSums, chosen: Choice) -> float:
+        """The sum less the score of a choice: at least zero, and exact to its own last digits, not to those of the sum."""
+        u = sums.u
+        tasks = [(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, chosen.items) for lo, hi in self._ranges]
+        total = float(sum(self.workers.run(set_kernels.surplus, tasks)))
+        if self.tree is not None:
+            scores = np.bincount(self.tree.factor_examples, weights=u[chosen.picked], minlength=len(self._trees[3]))
+            total += float(self._trees[3] @ np.maximum(sums.tree_log_z - scores, 0.0))
+        return total
 
     def _picked(self, states: IntArray) -> IntArray:
         """The entry of every factor of the trees that a configuration picks."""
