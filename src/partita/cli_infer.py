@@ -218,7 +218,7 @@ def _estimate(graph: FactorGraph, potentials: Any, known: dict[str, Any]) -> dic
         result = graph.infer(potentials, "bp")
     lower = max(known["lower"], float(np.asarray(result.lower)[0]))
     upper = min(known["upper"], float(np.asarray(result.upper)[0]))
-    value = float(np.asarray(result.free_energy)[0])
+    value = float(result.free_energy[0])
     settled = "whose messages have settled" if result.status.ok else "whose messages have not settled"
     if lower <= value <= upper:
         kind = f"an estimate, the Bethe approximation ({settled})"

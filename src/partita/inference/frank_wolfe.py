@@ -332,12 +332,21 @@ def matching_frank_wolfe(
     """
     if not 0.0 <= check_real("rho", rho) <= 1.0:
         raise ValueError(f"rho must be from 0 to 1, got {rho}")
+    weights = structure.rows(weights)
     if not np.isfinite(weights).all():
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
     found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
     status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     calls = max(one[3] for one in found)
-    tau = np.array([one[0] for one in found])
-    measured = {"residual": float(gap.max()), "tol": tol}
-    return Result(value, tau, status, False, n_iter=calls, engine="frank_wolfe", certificate=gap, **measured)
+    return Result(
+        value,
+        np.array([one[0] for one in found]),
+        status,
+        exact=False,
+        n_iter=calls,
+        engine="frank_wolfe",
+        certificate=gap,
+        residual=float(gap.max()),
+        tol=tol,
+    )
