@@ -41,6 +41,10 @@ class FreeEnergy(Protocol):
         """The configuration of largest score, as a point."""
         ...
 
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        """The score of a configuration that is found without the solver, which may not be better than its answer."""
+        ...
+
     def start(self) -> FloatArray:
         """Configurations whose mean has no zero that can be avoided, one per row."""
         ...
@@ -126,6 +130,7 @@ def maximize(
         calls, turns = calls + 1, 0
         certificate = certified(energy, gradient, vertex, state.tau, float(scores[local]))
         if certificate <= tol:
+            certified(energy, gradient, vertex, state.tau, energy.rival(gradient, vertex))
             break
         if certificate < promise:
             promise = LAZY * certificate
@@ -145,6 +150,8 @@ def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tu
         vertex = energy.best(gradient)
         direction = vertex - tau
         calls, certificate = calls + 1, certified(energy, gradient, vertex, tau)
+        if certificate <= tol:
+            certified(energy, gradient, vertex, tau, energy.rival(gradient, vertex))
         step = _line_search(energy, tau, direction, 1.0 - 1e-6) if certificate > tol else 0.0
         if step <= 0.0:
             break
@@ -273,6 +280,9 @@ class MatchingEnergy:
     def best(self, scores: FloatArray) -> FloatArray:
         y = self.structure.best(scores[None])
         return np.asarray(self.structure._edges(y)[0])
+
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        return -np.inf  # the solver is the structure's own
 
     def start(self) -> FloatArray:
         return np.asarray(self.structure._edges(covering(self.structure)))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import TooLargeError
 from ..core.results import FloatArray, Result, Status
+from ..kernels import belief_propagation as kernels
 from ..structures import FactorGraph
 from ..structures.scopes import ranges
 from ..structures.trivial_bounds import trivial_bounds
@@ -90,6 +91,16 @@ class GraphEnergy:
                 own.append(ranges(graph.offsets[self._own[v]], count))
                 at += int(count.sum())
         return np.concatenate(entries), np.concatenate(keys), np.concatenate(own)
+
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        """What an answer becomes when single variables change as long as that helps."""
+        graph, inner = self.graph, layout(self.graph, merge=False)
+        y = np.empty(graph.n_variables, np.int64)
+        for v, k in enumerate(self._own.tolist()):
+            y[v] = int(np.argmax(vertex[graph.offsets[k] : graph.offsets[k + 1]]))
+        states, tables = inner.scores(scores[None])
+        kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, tables[0], states[0], y)
+        return float(graph.score(scores, y)[0])
 
     def start(self) -> FloatArray:
         """The uniform point."""

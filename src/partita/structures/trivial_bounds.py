@@ -60,7 +60,7 @@ def trivial_bounds(graph: FactorGraph, potentials: FloatArray) -> tuple[FloatArr
         logs = logs.copy()
         logs[children.variables] = 0.0
     upper = _by_example(graph, high, logs)
-    size = _by_example(graph, np.abs(high), logs)
+    size = _by_example(graph, np.where(high > -np.inf, np.abs(high), 0.0), logs)
     return lower.ravel(), (upper + ROUNDING * size).ravel()
 
 

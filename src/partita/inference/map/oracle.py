@@ -98,9 +98,7 @@ def checked(potentials: Any, size: int, what: str = "potentials") -> FloatArray:
 def answered(answer: Any, solver: str, offsets: IntArray) -> Answer:
     """The answer of a solver for a factor graph, whose tables are at `offsets`, if it is one."""
     if not isinstance(answer, Answer):
-        raise ValueError(
-            f"{solver} must return an Answer, got {type(answer).__name__}: see UserOracle"
-        )
+        raise ValueError(f"{solver} must return an Answer, got {type(answer).__name__}: see UserOracle")
     if np.shape(answer.point) != (int(offsets[-1]),):
         raise ValueError(f"{solver} must answer with {offsets[-1]} shares, got shape {np.shape(answer.point)}")
     sums = np.add.reduceat(answer.point, offsets[:-1]) if len(offsets) > 1 else np.ones(1)
