@@ -40,7 +40,7 @@ def test_nothing_known_of_log_z_is_said():
 
 @pytest.mark.parametrize(("lower", "upper"), [(1.1, None), (None, 0.9), (2.0, 1.5)])
 def test_an_estimate_outside_its_own_bounds_is_an_error(lower, upper):
-    with pytest.raises(NumericalError, match="engine mine contradicts itself in example 0: .*bound"):
+    with pytest.raises(NumericalError, match=r"engine mine contradicts itself in example 0: .*bound"):
         answer(1.0, lower, upper)
 
 

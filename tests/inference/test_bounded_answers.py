@@ -1,4 +1,4 @@
-"""Answers are finite, within what tables alone say, or refused: tables of zeros and ones, circuits, networks, huge weights."""
+"""Answers are finite and within what tables alone say, or refused: zeros in tables, circuits, networks, huge weights."""
 
 from __future__ import annotations
 
