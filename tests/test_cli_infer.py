@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
@@ -234,3 +235,86 @@ def test_a_pedigree(data_dir, capsysbinary):
     assert status == 0
     assert float(out.split()[1]) == pytest.approx(-17.21549406998956, rel=1e-12)
     assert err.startswith("engine exact, width ")
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    """A file of a grid that is too large for auto's exact sums, and its log10 Z."""
+    graph = FactorGraph.grid(6, 6)
+    potentials = 1.5 * np.random.default_rng(0).standard_normal(graph.size)
+    io.write_uai(tmp_path / "grid.uai", graph, potentials)
+    exact = float(graph.log_partition(potentials, "exact")[0]) / np.log(10.0)
+    monkeypatch.setattr(factor_graph, "AUTO_ENTRIES", 2.0**4)
+    return tmp_path / "grid.uai", exact
+
+
+def test_a_large_graph_gets_an_estimate_and_its_bounds(grid, capsysbinary):
+    """It was the tree-reweighted upper bound, without a word."""
+    path, exact = grid
+    _, out, err = run(capsysbinary, path)
+    bound = float(run(capsysbinary, path, "--engine", "trw")[1].split()[1])
+    value = float(out.split()[1])
+    assert abs(value - exact) < 0.2 * (bound - exact)
+    assert err.startswith("engine trw, bp, ")
+    assert " is an estimate, the Bethe approximation (whose messages have settled): log10 Z is at least " in err
+    assert err.count("\n") == 1
+    assert run(capsysbinary, path, "-q")[2].startswith(f"partita: warning: log10 Z = {value:.6g} is an estimate, ")
+    found = json.loads(run(capsysbinary, path, "--json")[1])
+    assert found["kind"].startswith("an estimate, the Bethe approximation")
+    assert found["lower"] <= found["log_z"] <= found["upper"]
+    assert found["lower"] / np.log(10.0) <= exact <= found["upper"] / np.log(10.0)
+    assert not found["exact"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind"), [("trw", "an upper bound, by tree"), ("mean_field", "a lower bound, by mean"), ("bp", "an estimate")]
+)
+def test_an_engine_says_what_its_number_is(grid, capsysbinary, engine, kind):
+    _, out, err = run(capsysbinary, grid[0], "--engine", engine)
+    assert f"log10 Z = {float(out.split()[1]):.6g} is {kind}" in err
+
+
+def test_messages_outside_the_bounds_are_no_estimate(grid, capsysbinary, monkeypatch):
+    given = belief_propagation.bethe
+
+    def wrong(*args, **options):
+        result = given(*args, **options)
+        return dataclasses.replace(result, free_energy=result.upper + 1.0)
+
+    monkeypatch.setattr(belief_propagation, "bethe", wrong)
+    _, out, err = run(capsysbinary, grid[0])
+    found = json.loads(run(capsysbinary, grid[0], "--json")[1])
+    assert float(out.split()[1]) == pytest.approx(0.5 * (found["lower"] + found["upper"]) / np.log(10.0))
+    assert "an estimate, the middle between bounds (the Bethe approximation is outside)" in err
+
+
+def test_nan_is_never_written(grid, capsysbinary):
+    message = fails(capsysbinary, grid[0], "--engine", "gibbs")
+    assert message == "--engine gibbs does not estimate log Z here: choose auto, bp or trw, or --task MAR"
+    _, out, err = run(capsysbinary, grid[0], "--engine", "gibbs", "--json")
+    assert "NaN" not in out
+    found = json.loads(out)
+    assert found["log_z"] is None
+    assert found["lower"] < found["upper"]
+    assert "; log10 Z is not known; it is at least " in err
+
+
+def test_the_probability_of_evidence_is_at_most_one(tmp_path, capsysbinary, monkeypatch):
+    """Of a BAYES file, by an engine whose own bound is far above."""
+    rng = np.random.default_rng(0)
+    n = 30
+    scopes = [(*sorted(rng.choice(v, min(v, 3), replace=False).tolist()), v) for v in range(n)]
+    tables = [rng.dirichlet([0.05, 0.05], (2,) * (len(scope) - 1)) for scope in scopes]
+    graph = FactorGraph([2] * n, scopes)
+    with np.errstate(divide="ignore"):
+        potentials = np.log(np.concatenate([table.ravel() for table in tables]))
+    io.write_uai(tmp_path / "net.uai", graph, potentials, kind="BAYES")
+    monkeypatch.setattr(factor_graph, "AUTO_ENTRIES", 2.0**4)
+    states = graph.sample(potentials, 1, 0)[0]
+    given = ",".join(f"{v}={states[v]}" for v in (10, 20, 29))
+    exact = float(run(capsysbinary, tmp_path / "net.uai", "--observe", given, "--engine", "exact")[1].split()[1])
+    for engine in ("auto", "trw", "bp", "mean_field"):
+        found = json.loads(run(capsysbinary, tmp_path / "net.uai", "--observe", given, "--engine", engine, "--json")[1])
+        assert exact <= found["upper"] / np.log(10.0) + 1e-9
+        assert found["upper"] <= 1e-12
+        assert found["log_z"] <= 1e-12

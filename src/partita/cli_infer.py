@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,17 @@ TASKS = ("PR", "MAR", "MAP")
 #: The engines of factor graphs, and those of best configurations; a test keeps them the same.
 ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map")
 DECODERS = ("auto", "exact", "bp", "max_flow")
+
+
+#: What log Z of an engine is that is not exact.
+KINDS = {
+    "bp": "an estimate, the Bethe approximation",
+    "trw": "an upper bound, by tree-reweighted belief propagation",
+    "mean_field": "a lower bound, by mean field",
+    "frank_wolfe": "an upper bound, by Frank-Wolfe",
+    "gibbs": "not known",
+    "perturb_and_map": "an estimate, the mean of best scores under noise",
+}
 
 
 def add_arguments(command: Any) -> None:
@@ -34,7 +46,8 @@ def add_arguments(command: Any) -> None:
         "--engine",
         choices=ENGINES,
         default="auto",
-        help="auto: exact if that is small enough, else trw, and for MAP bp, which is max-product there (default: auto)",
+        help="auto: exact if that is small enough; else bounds by trw and an estimate of log Z between them by bp; "
+        "for MAP bp, which is max-product there (default: auto)",
     )
     command.add_argument(
         "--memory-limit", default="4G", metavar="N", help="bytes for exact sums, as 500M or 4G (default: 4G)"
@@ -71,12 +84,30 @@ def run(args: argparse.Namespace) -> int:
     seconds = {"starting": imported - began, "reading": read - imported, "inference": time.perf_counter() - read}
     with output(args.output) as out:
         out.write(_answer_text(args, known, network, evidence, seconds).encode())
+    about = [held[0]] if held else []
+    quality = _quality(known) if args.task == "PR" else None
     if not args.quiet:
         width = "" if known["width"] is None else f", width {known['width']}, {_size(known['memory'])}"
-        say(f"engine {known['engine']}{width}, {seconds['inference']:.2f} seconds; {held[0] if held else known['status']}")
-    elif held:
-        say(f"partita: warning: {held[0]}")
+        told = "; ".join([*(about or [known["status"]]), *([quality] if quality else [])])
+        say(f"engine {known['engine']}{width}, {seconds['inference']:.2f} seconds; {told}")
+    elif about or quality:
+        say(f"partita: warning: {'; '.join([*about, *([quality] if quality else [])])}")
     return 0
+
+
+def _quality(known: dict[str, Any]) -> str | None:
+    """What log10 Z is if it is not exact, and what is known of it."""
+    if known["exact"]:
+        return None
+    bounds = [
+        f"{side} {known[name] / math.log(10.0):.6g}"
+        for side, name in (("at least", "lower"), ("at most", "upper"))
+        if known[name] is not None and math.isfinite(known[name])
+    ]
+    between = f": log10 Z is {' and '.join(bounds)}" if bounds else ""
+    if math.isnan(known["log_z"]):
+        return f"log10 Z is not known{between.replace(': log10 Z is', '; it is')}"
+    return f"log10 Z = {known['log_z'] / math.log(10.0):.6g} is {known['kind']}{between}"
 
 
 def _bytes(text: str) -> float:
@@ -147,6 +178,7 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
         engine = "bp"
     options = {"memory_limit": memory} if engine == "exact" else {}
     known: dict[str, Any] = {"engine": engine, "width": None, "memory": None, "exact": True, "status": str(Status.EXACT)}
+    known |= {"kind": "exact", "lower": None, "upper": None}
     if engine == "exact":
         found = graph.tree(memory).elimination
         known |= {"width": found.width, "memory": found.memory}
@@ -162,12 +194,38 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
             }
     if args.json or args.task == "MAR" or (args.task == "PR" and engine != "exact"):
         result = graph.infer(potentials, engine, **options)
-        known |= {"log_z": float(result.log_z[0]), "exact": result.exact, "status": str(result.status)}
+        known |= {"exact": result.exact, "status": str(result.status), "kind": "exact" if result.exact else KINDS[engine]}
+        known |= {"log_z": float(result.log_z[0])}
         known["lower"], known["upper"] = (None if b is None else float(b[0]) for b in (result.lower, result.upper))
         known["marginals"] = [p.tolist() for p in graph.variable_marginals(result.marginals)]
+        if args.engine == "auto" and engine == "trw" and args.task != "MAP" and not result.exact:
+            known |= _estimate(graph, potentials, known)
+        if args.task == "PR" and not args.json and math.isnan(known["log_z"]):
+            raise ValueError(f"--engine {engine} does not estimate log Z here: choose auto, bp or trw, or --task MAR")
     elif args.task == "PR":
         known["log_z"] = float(graph.log_partition(potentials, engine, **options)[0])
     return known
+
+
+def _estimate(graph: FactorGraph, potentials: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """Where exact sums do not fit: the Bethe approximation, if it lies within the bounds, else the middle between them."""
+    import numpy as np
+
+    from .core.stopped_short import holding
+
+    with holding():
+        result = graph.infer(potentials, "bp")
+    lower = max(known["lower"], float(np.asarray(result.lower)[0]))
+    upper = min(known["upper"], float(np.asarray(result.upper)[0]))
+    value = float(result.free_energy[0])
+    settled = "whose messages have settled" if result.status.ok else "whose messages have not settled"
+    if lower <= value <= upper:
+        kind = f"an estimate, the Bethe approximation ({settled})"
+    elif math.isfinite(lower):
+        value, kind = 0.5 * (lower + upper), "an estimate, the middle between bounds (the Bethe approximation is outside)"
+    else:
+        value, kind = upper, "an upper bound: there is no estimate, because the Bethe approximation is above it"
+    return {"log_z": value, "lower": lower, "upper": upper, "kind": kind, "engine": "trw, bp"}
 
 
 def _answer_text(
@@ -184,7 +242,6 @@ def _answer_text(
             return format_partition(known["log_z"])
         return format_marginals(known["marginals"]) if args.task == "MAR" else format_states(known["states"])
     import json
-    import math
 
     about: dict[str, Any] = {"model": args.model, "task": args.task, "evidence": {str(v): s for v, s in evidence.items()}}
     if network is not None:

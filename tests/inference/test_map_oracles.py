@@ -146,5 +146,5 @@ def test_flows_with_many_factors_of_one_pair(solver):
         u = np.rint(4.0 * rng.standard_normal(graph.size))
         both = [o(u).value for o in (MaxFlowOracle(graph, solver), LinearProgramOracle(graph))]
         assert both[0] >= both[1] - 1e-5
-    with pytest.raises(ValueError, match="too large"):
+    with pytest.raises(ValueError, match=r"at most 1e\+100"):
         MaxFlowOracle(FactorGraph([2, 2], [(0, 1)]), solver)(np.array([1e308, -1e308, -1e308, 1e308]))

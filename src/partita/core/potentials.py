@@ -15,11 +15,11 @@ LARGEST = 1e100
 
 def real_array(name: str, values: Any) -> FloatArray:
     """Numbers as a contiguous array of doubles that can be written to: kernels are compiled once more for other arrays."""
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} must not be masked: fill in what is missing (-inf forbids)")
+    array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        raise ValueError(f"{name} must not be masked: fill in what is missing (-inf forbids)")
     return np.require(array, np.float64, ["C", "W"])
 
 

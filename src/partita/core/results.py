@@ -94,7 +94,7 @@ class Result:
     certificate: FloatArray | None = None
     residual: float | None = None
     tol: float | None = None
-    free_energy: FloatArray | None = None
+    free_energy: Any = None
     knows_log_z: bool = True
     #: Where a message passing engine stopped: give it to the next call as `messages` for a warm start.
     messages: Any = field(default=None, repr=False, compare=False)

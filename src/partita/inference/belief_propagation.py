@@ -15,7 +15,7 @@ from ..core.validation import check_count
 from ..structures.factor_graph import FactorGraph
 from ..structures.trivial_bounds import trivial_bounds
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
-from .layout import Layout, layout
+from .layout import Layout, given, layout
 from .mean_field import ascend
 from .message_run import MessageRun
 
@@ -61,7 +61,7 @@ def bethe(
     ``log_z`` is sum_i c_i + sum_a rho_a (c_a - sum_{i in a} c_i) with c the logarithms of the sums of beliefs, which equals
     <theta, b> + H_rho(b) where messages have converged.
     """
-    potentials, inner = graph.potentials(potentials), layout(graph, merge=rho is None)
+    potentials, inner = given(graph, potentials), layout(graph, merge=rho is None)
     if rho is None:
         numbers = np.ones(inner.n_tables)
     else:
@@ -130,7 +130,7 @@ def tree_reweighted(
 
     This needs no pairs: tables of any size are treated alike.
     """
-    potentials, inner = graph.potentials(potentials), layout(graph, merge=True)
+    potentials, inner = given(graph, potentials), layout(graph, merge=True)
     if joint and not inner.pairwise:
         options: dict[str, Any] = {"damping": damping, "max_iter": max_iter, "tol": tol, "schedule": schedule}
         options |= {
@@ -264,7 +264,7 @@ def max_product(
     Options are those of `bethe`, but a `damping` of None is none in the first half of the sweeps and then a half.
     """
     single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
-    flat = graph.potentials(potentials)
+    flat = given(graph, potentials)
     inner = layout(graph, merge=True)
     ones, start = np.ones(inner.n_tables), None
     y, best = np.zeros((len(flat), graph.n_variables), np.int64), np.full((len(flat), graph.n_examples), -np.inf)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
+from ..core.potentials import real_array
 from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.validation import check_count
@@ -122,7 +123,7 @@ def is_concave(graph: FactorGraph, rho: ArrayLike) -> bool:
 
 def factor_numbers(graph: FactorGraph, inner: Layout, rho: ArrayLike) -> FloatArray:
     """Checked counting numbers, one for each table of a layout without merging."""
-    numbers = np.asarray(rho, dtype=np.float64)
+    numbers = real_array("rho", rho)
     if numbers.ndim == 0:
         numbers = np.full(graph.n_factors, float(numbers))
     if numbers.shape != (graph.n_factors,):

@@ -41,6 +41,10 @@ class FreeEnergy(Protocol):
         """The configuration of largest score, as a point."""
         ...
 
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        """The score of a configuration that is found without the solver, which may not be better than its answer."""
+        ...
+
     def start(self) -> FloatArray:
         """Configurations whose mean has no zero that can be avoided, one per row."""
         ...
@@ -126,6 +130,7 @@ def maximize(
         calls, turns = calls + 1, 0
         certificate = certified(energy, gradient, vertex, state.tau, float(scores[local]))
         if certificate <= tol:
+            certified(energy, gradient, vertex, state.tau, energy.rival(gradient, vertex))
             break
         if certificate < promise:
             promise = LAZY * certificate
@@ -145,6 +150,8 @@ def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tu
         vertex = energy.best(gradient)
         direction = vertex - tau
         calls, certificate = calls + 1, certified(energy, gradient, vertex, tau)
+        if certificate <= tol:
+            certified(energy, gradient, vertex, tau, energy.rival(gradient, vertex))
         step = _line_search(energy, tau, direction, 1.0 - 1e-6) if certificate > tol else 0.0
         if step <= 0.0:
             break
@@ -274,6 +281,9 @@ class MatchingEnergy:
         y = self.structure.best(scores[None])
         return np.asarray(self.structure._edges(y)[0])
 
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        return -np.inf  # the solver is the structure's own
+
     def start(self) -> FloatArray:
         return np.asarray(self.structure._edges(covering(self.structure)))
 
@@ -332,12 +342,21 @@ def matching_frank_wolfe(
     """
     if not 0.0 <= check_real("rho", rho) <= 1.0:
         raise ValueError(f"rho must be from 0 to 1, got {rho}")
+    weights = structure.rows(weights)
     if not np.isfinite(weights).all():
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
     found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
     status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     calls = max(one[3] for one in found)
-    tau = np.array([one[0] for one in found])
-    measured = {"residual": float(gap.max()), "tol": tol}
-    return Result(value, tau, status, False, n_iter=calls, engine="frank_wolfe", certificate=gap, **measured)
+    return Result(
+        value,
+        np.array([one[0] for one in found]),
+        status,
+        exact=False,
+        n_iter=calls,
+        engine="frank_wolfe",
+        certificate=gap,
+        residual=float(gap.max()),
+        tol=tol,
+    )

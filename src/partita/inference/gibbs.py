@@ -12,7 +12,7 @@ from ..core.validation import check_count
 from ..kernels import gibbs as kernels
 from ..structures.factor_graph import FactorGraph
 from ..structures.trivial_bounds import trivial_bounds
-from .layout import Layout, layout
+from .layout import Layout, given, layout
 from .mean_field import configuration
 
 
@@ -43,7 +43,7 @@ def gibbs(
     variables.
     """
     check_count("n_samples", n_samples, minimum=1)
-    potentials = graph.potentials(potentials)
+    potentials = given(graph, potentials)
     marginals, states = _run(graph, potentials, n_samples, burn_in, n_chains, random_state)
     lower, upper = trivial_bounds(graph, potentials)
     last = graph.score(potentials, states[:, 0])  # of the first chain: any configuration is a bound
@@ -63,7 +63,7 @@ def gibbs_states(
     graph: FactorGraph, potentials: Any, *, burn_in: int = 200, n_chains: int = 4, random_state: Any = None
 ) -> IntArray:
     """The last configurations of chains, (rows, chains, variables): nearly independent draws after a long `burn_in`."""
-    return _run(graph, graph.potentials(potentials), 0, burn_in, n_chains, random_state)[1]
+    return _run(graph, given(graph, potentials), 0, burn_in, n_chains, random_state)[1]
 
 
 def _run(

@@ -10,16 +10,15 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import TooLargeError
 from ..core.results import FloatArray, Result, Status
+from ..kernels import belief_propagation as kernels
 from ..structures import FactorGraph
 from ..structures.scopes import ranges
 from ..structures.trivial_bounds import trivial_bounds
 from .counting_numbers import factor_numbers, tree_numbers
 from .frank_wolfe import maximize
-from .layout import layout
+from .layout import given, layout
 from .map import JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, Oracle
-
-#: How far sums of shares may be from what they should be: linear programs are the least exact.
-SHARES = 1e-5
+from .map.oracle import SHARES, answered
 
 
 class GraphEnergy:
@@ -59,20 +58,14 @@ class GraphEnergy:
         return np.asarray(self.potentials - self._count * (1.0 + np.log(np.maximum(tau, 1e-300))))
 
     def best(self, scores: FloatArray) -> FloatArray:
-        answer = self.oracle(scores)
+        answer = answered(self.oracle(scores), self.solver, self.graph.offsets)
         self.delta = max(self.delta, answer.delta)
         self._check(answer.point)
         return answer.point
 
     def _check(self, point: FloatArray) -> None:
-        """Refuse an answer that is no point: shares that do not sum to one, or tables that do not agree on a variable."""
+        """Refuse an answer in which tables do not agree on a variable."""
         graph = self.graph
-        sums = np.add.reduceat(point, graph.offsets[:-1])
-        if not np.abs(sums - 1.0).max() <= SHARES:
-            k = int(np.nanargmax(np.abs(sums - 1.0)))
-            raise ValueError(
-                f"{self.solver} must answer with shares that sum to one in every table; factor {k}: {sums[k]:g}"
-            )
         entries, keys, own = self._agreement
         apart = np.abs(np.bincount(keys, point[entries], len(own)) - point[own])
         if apart.size and apart.max() > SHARES:
@@ -98,6 +91,16 @@ class GraphEnergy:
                 own.append(ranges(graph.offsets[self._own[v]], count))
                 at += int(count.sum())
         return np.concatenate(entries), np.concatenate(keys), np.concatenate(own)
+
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        """What an answer becomes when single variables change as long as that helps."""
+        graph, inner = self.graph, layout(self.graph, merge=False)
+        y = np.empty(graph.n_variables, np.int64)
+        for v, k in enumerate(self._own.tolist()):
+            y[v] = int(np.argmax(vertex[graph.offsets[k] : graph.offsets[k + 1]]))
+        states, tables = inner.scores(scores[None])
+        kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, tables[0], states[0], y)
+        return float(graph.score(scores, y)[0])
 
     def start(self) -> FloatArray:
         """The uniform point."""
@@ -136,7 +139,7 @@ def graph_frank_wolfe(
     variant, tol, max_iter
         See `frank_wolfe.maximize`.
     """
-    potentials = graph.potentials(potentials)
+    potentials = given(graph, potentials)
     if graph.n_examples > 1:
         raise ValueError("Frank-Wolfe takes one graph at a time, not a union")
     if not np.isfinite(potentials).all():

@@ -166,6 +166,13 @@ class Layout:
         return out
 
 
+def given(graph: FactorGraph, potentials: Any) -> FloatArray:
+    """The checked potentials of a graph, which engines take as they are."""
+    if not isinstance(graph, FactorGraph):
+        raise ValueError(f"graph must be a FactorGraph, got {type(graph).__name__}")
+    return graph.potentials(potentials)
+
+
 def layout(graph: FactorGraph, merge: bool = True) -> Layout:
     """The layout of a graph, compiled once."""
     found = _layouts.setdefault(graph, {})

@@ -56,6 +56,7 @@ def matching_bethe(
     check_count("max_iter", max_iter, minimum=1)
     if not 0.5 <= rho <= 1.0:
         raise ValueError(f"rho must be from 1/2 to 1, got {rho}")
+    weights = structure.rows(weights)
     B, m = len(weights), structure.n_edges
     if rho == 1.0 and m >= LARGE and (messages is None or np.shape(messages) == (B, structure.n_vertices)):
         scaled = _scaled(structure, weights, tol, messages)

@@ -15,7 +15,7 @@ from ..kernels import feasible
 from ..kernels import mean_field as kernels
 from ..structures.factor_graph import FactorGraph
 from ..structures.trivial_bounds import trivial_bounds
-from .layout import Layout, layout
+from .layout import Layout, given, layout
 
 #: Choices that may be taken back in search of a configuration that is not forbidden.
 SEARCH = 20_000
@@ -46,7 +46,7 @@ def mean_field(
     Where tables forbid, ascent begins at one configuration that is not forbidden and keeps to what is allowed. If none is
     found, the bound is -inf, and log Z is not known (NaN).
     """
-    potentials, inner = graph.potentials(potentials), layout(graph)
+    potentials, inner = given(graph, potentials), layout(graph)
     constant = inner.constant(potentials)
     states, tables = inner.scores(potentials)
     if not (inner.prune(states, tables) and (constant > -np.inf).all()):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import NumericalError
 from ..core.parallel import OPERATIONS_PER_CHUNK, Workers
+from ..core.potentials import real_array
 from ..core.results import CURE, FloatArray, IntArray, Status
 from ..core.validation import check_choice, check_count, check_real
 from ..kernels import belief_propagation as kernels
@@ -123,7 +124,7 @@ class MessageRun:
         if messages is None:
             self.messages = np.zeros((rows, inner.n_messages))
         else:
-            self.messages = np.array(messages, dtype=np.float64)
+            self.messages = np.array(real_array("messages", messages))
             if self.messages.shape != (rows, inner.n_messages) or not np.isfinite(self.messages).all():
                 raise ValueError(
                     f"messages must be finite and of shape ({rows}, {inner.n_messages}), as a result on the same graph has "

@@ -20,7 +20,9 @@ from ..core.validation import check_choice, check_count
 from ..structures.factor_graph import DECODERS, FactorGraph
 from ..structures.trivial_bounds import trivial_bounds
 from .frank_wolfe import NOISE
+from .layout import given
 from .map import Oracle
+from .map.oracle import answered
 
 #: Numbers of potentials that are held at once.
 _HELD = 2_000_000
@@ -56,7 +58,7 @@ def perturb_and_map(
         `log_z` is the mean of the largest scores. Its expectation is an upper bound on log Z, it is not one itself; where
         best configurations come from max-product, not even that is known, and it is NaN.
     """
-    potentials = graph.potentials(potentials)
+    potentials = given(graph, potentials)
     check_count("n_samples", n_samples, minimum=1)
     check_choice("decoder", decoder, DECODERS)
     if oracle is not None and graph.n_examples > 1:
@@ -69,7 +71,7 @@ def perturb_and_map(
 
     def best(noisy: FloatArray) -> tuple[FloatArray, FloatArray]:
         if oracle is not None:
-            answers = [oracle(row) for row in noisy]
+            answers = [answered(oracle(row), f"oracle {type(oracle).__name__}", graph.offsets) for row in noisy]
             points, values = np.array([answer.point for answer in answers]), np.array([answer.value for answer in answers])
             _check_answers(type(oracle).__name__, noisy, points, max(answer.delta for answer in answers))
             return points.sum(0), values
@@ -78,8 +80,15 @@ def perturb_and_map(
 
     marginals, log_z = _run(potentials, n_samples, generator(random_state), noise, best)
     log_z = log_z + _free(graph) if known else np.full_like(log_z, np.nan)
-    told = {"n_iter": n_samples, "engine": "perturb_and_map", "knows_log_z": known}
-    result = Result(log_z.ravel(), marginals, Status.SAMPLED, False, **told)
+    result = Result(
+        log_z.ravel(),
+        marginals,
+        Status.SAMPLED,
+        False,
+        n_iter=n_samples,
+        engine="perturb_and_map",
+        knows_log_z=known,
+    )
     return result.within(*trivial_bounds(graph, potentials))
 
 
@@ -91,6 +100,7 @@ def matching_perturb_and_map(
     The mean of the largest scores, `log_z`, is above log Z in expectation: vertex by vertex, the choice of a partner is an
     exact draw given the expected best of what follows, which by induction is above the logarithm of its sum.
     """
+    weights = structure.rows(weights)
     check_count("n_samples", n_samples, minimum=1)
     ends = structure.ends
 

@@ -125,6 +125,8 @@ class BayesNet:
     def sample(self, flat: FloatArray, size: int, random_state: Any = None) -> IntArray:
         """Independent rows of states, given all distributions."""
         n = check_count("size", size)
+        if np.shape(flat) != (self.size,):
+            raise ValueError(f"distributions must be {self.size} numbers, one per entry of all tables; got {np.shape(flat)}")
         check_memory(f"a sample of size={n}", 16 * n * max(self.n, int(self.cardinalities.max(initial=1))), "Lower size")
         rng = generator(random_state)
         states = np.zeros((n, self.n), np.int64)
@@ -140,7 +142,7 @@ def _family(name: str, variables: Any, n: int) -> tuple[int, ...]:
     """Checked numbers of variables, each at most once."""
     try:
         of = tuple(variables)
-        if not all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= v < n for v in of):
+        if not all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= int(v) < n for v in of):
             raise TypeError
     except TypeError:
         raise ValueError(f"{name} must be numbers of variables from 0 to {n - 1}, got {variables!r}") from None

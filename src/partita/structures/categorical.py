@@ -145,7 +145,10 @@ class Categorical:
         """log Z and the probability of every label."""
         log_z = self.log_partition(potentials, engine)
         u, offsets, shape = self.scores(potentials)
-        marginals = np.exp(u - np.repeat(log_z, np.diff(offsets)))
+        counts, first = np.diff(offsets), offsets[:-1]
+        with np.errstate(over="ignore"):  # a label of -1e308 below one of 1e308
+            shares = np.exp(u - np.repeat(np.maximum.reduceat(u, first), counts))
+        marginals = shares / np.repeat(np.add.reduceat(shares, first), counts)
         return Result(log_z, marginals.reshape(shape), lower=log_z, upper=log_z)
 
     def argmax(self, potentials: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:

@@ -67,8 +67,7 @@ class Chain:
         if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
             raise ValueError("lengths must be a vector of integers >= 1, one per sequence")
         total = counts.sum(dtype=np.float64)
-        what = f"a chain of {total:.4g} positions and {self.n_labels} labels"
-        check_memory(what, 8 * int(total) * self.n_labels, "Give fewer sequences at a time")
+        check_memory(f"a chain of {total:.4g} positions", 8 * int(total), "Give fewer sequences at a time")
         check_memory(f"a chain of n_labels={self.n_labels}", 8 * self.n_labels**2, "Lower n_labels")
         self.offsets: IntArray = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
         self.n_sequences = len(counts)

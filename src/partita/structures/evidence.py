@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.potentials import whole_array
 from ..core.results import FloatArray, IntArray
 from .factor_graph import FactorGraph
 
@@ -154,11 +155,10 @@ class Evidence:
 
 def check_states(graph: FactorGraph, states: ArrayLike, name: str = "states") -> IntArray:
     """States as a matrix of int64, -1 where unknown."""
-    found = np.atleast_2d(np.asarray(states))
-    if found.ndim != 2 or found.shape[1] != graph.n_variables or found.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be integers, one for each of {graph.n_variables} variables; got {found.shape} of {found.dtype}"
-        )
+    shape = f"integers, one for each of {graph.n_variables} variables"
+    found = np.atleast_2d(whole_array(name, states, shape))
+    if found.ndim != 2 or found.shape[1] != graph.n_variables:
+        raise ValueError(f"{name} must be {shape}; got {found.shape} of {found.dtype}")
     bad = (found < -1) | (found >= graph.cardinalities)
     if bad.any():
         row, v = np.argwhere(bad)[0]

@@ -178,6 +178,8 @@ class FactorGraph:
         if not graphs:
             raise ValueError("graphs must not be empty")
         for i, graph in enumerate(graphs):
+            if not isinstance(graph, FactorGraph):
+                raise ValueError(f"graphs must be FactorGraphs; graphs[{i}] is {type(graph).__name__}")
             if len(graphs) > 1 and () in graph.factors:
                 raise ValueError(
                     f"graphs[{i}] has a factor without variables ({graph.factors.index(())}), which a union cannot have: "
@@ -220,14 +222,18 @@ class FactorGraph:
 
         `cardinalities` is one number, a dict by node, or the name of a node attribute.
         """
+        if not (hasattr(graph, "nodes") and hasattr(graph, "edges")):
+            raise ValueError(f"graph must be a networkx graph, got {type(graph).__name__}")
         nodes = list(graph.nodes)
         number = {node: i for i, node in enumerate(nodes)}
         if isinstance(cardinalities, str):
-            counts = [graph.nodes[node][cardinalities] for node in nodes]
+            counts = [graph.nodes[node].get(cardinalities) for node in nodes]
         elif isinstance(cardinalities, Mapping):
-            counts = [cardinalities[node] for node in nodes]
+            counts = [cardinalities.get(node) for node in nodes]
         else:
             counts = [cardinalities] * len(nodes)
+        if None in counts:
+            raise ValueError(f"cardinalities must have a number for every node; node {nodes[counts.index(None)]!r} has none")
         edges = [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
         return cls(counts, [*((i,) for i in range(len(nodes))), *edges], n_jobs=n_jobs)
 

@@ -13,7 +13,7 @@ from ..core.engines import find_engine
 from ..core.errors import TooLargeError
 from ..core.memory import check_memory, product
 from ..core.parallel import Workers
-from ..core.potentials import are_potentials, not_potential, real_array, refusal
+from ..core.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
@@ -64,13 +64,17 @@ class _Matchings:
         raise NotImplementedError
 
     def _checked(self, flat: FloatArray, tail: tuple[int, ...], potentials: ArrayLike) -> FloatArray:
-        if flat.shape[-1] != self.n_edges or flat.ndim != 2:
+        if flat.ndim != 2 or flat.shape[-1] != self.n_edges:
             raise ValueError(f"potentials must have shape {tail} or (examples, *{tail}), got {np.shape(potentials)}")
         if not len(flat):
             raise ValueError("potentials hold no example")
         if not are_potentials(flat):
             raise refusal("potentials", float(flat[not_potential(flat)][0]), forbids="forbids an edge")
         return flat
+
+    def rows(self, weights: ArrayLike) -> FloatArray:
+        """A checked matrix of examples times edges, which engines take."""
+        return self._checked(real_array("weights", weights), (self.n_edges,), weights)
 
     def score(self, potentials: ArrayLike, y: ArrayLike) -> FloatArray:
         """The sum of the weights of the edges in a matching, of each example; -inf if one is forbidden."""
@@ -139,6 +143,7 @@ class _Matchings:
     def free_energy(self, weights: FloatArray, messages: Any = None, **options: Any) -> Result:
         """`infer` on a checked matrix of examples times edges: exact without options, else by free energies."""
         if not options:
+            weights = self.rows(weights)
             marginals = np.zeros_like(weights)
             log_z = self._exact(weights, marginals)
             return Result(log_z, marginals, lower=log_z, upper=log_z)
@@ -232,9 +237,10 @@ class BipartiteMatching(_Matchings):
 
     def permutations(self, y: ArrayLike) -> IntArray:
         """Checked permutations, a row for each example."""
-        columns = np.atleast_2d(np.asarray(y))
-        if columns.ndim != 2 or columns.shape[1] != self.n or columns.dtype.kind not in "iu":
-            raise ValueError(f"y must be {self.n} integers, a column for each row; got {columns.shape} of {columns.dtype}")
+        shape = f"{self.n} integers, a column for each row"
+        columns = np.atleast_2d(whole_array("y", y, shape))
+        if columns.ndim != 2 or columns.shape[1] != self.n or not len(columns):
+            raise ValueError(f"y must be {shape}; got {columns.shape} of {columns.dtype}")
         wrong = np.flatnonzero((np.sort(columns, axis=1) != np.arange(self.n)).any(1))
         if len(wrong):
             raise ValueError(f"y must be a permutation of 0..{self.n - 1}{_where(int(wrong[0]), len(columns))}")
@@ -279,7 +285,7 @@ class BipartiteMatching(_Matchings):
 
     def best(self, weights: FloatArray) -> IntArray:
         """The best permutations, for a checked matrix of examples times edges."""
-        found: IntArray = find_engine("assignment")(self.as_given(weights), self.workers)
+        found: IntArray = find_engine("assignment")(self.as_given(self.rows(weights)), self.workers)
         return found
 
     def as_given(self, values: FloatArray) -> FloatArray:
@@ -377,10 +383,11 @@ class Matching(_Matchings):
 
     def partners(self, y: ArrayLike) -> IntArray:
         """Checked partners of all vertices, a row for each example."""
-        found = np.atleast_2d(np.asarray(y))
         n = self.n_vertices
-        if found.ndim != 2 or found.shape[1] != n or found.dtype.kind not in "iu":
-            raise ValueError(f"y must be {n} integers, the partner of each vertex; got {found.shape} of {found.dtype}")
+        shape = f"{n} integers, the partner of each vertex"
+        found = np.atleast_2d(whole_array("y", y, shape))
+        if found.ndim != 2 or found.shape[1] != n or not len(found):
+            raise ValueError(f"y must be {shape}; got {found.shape} of {found.dtype}")
         alone = found < 0
         if self.perfect and alone.any():
             raise ValueError("y leaves a vertex without a partner, but matchings are perfect")
@@ -448,7 +455,7 @@ class Matching(_Matchings):
 
     def best(self, weights: FloatArray) -> IntArray:
         """Partners in the best matchings, for a checked matrix of examples times edges."""
-        found: IntArray = find_engine("general_matching")(self, weights)
+        found: IntArray = find_engine("general_matching")(self, self.rows(weights))
         return found
 
     def as_given(self, values: FloatArray) -> FloatArray:
@@ -491,6 +498,7 @@ def _checked_edges(graph: ArrayLike) -> IntArray:
     pairs = np.asarray(graph)
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu" or pairs.min() < 0:
         raise ValueError(f"graph must be a number of vertices or an array of pairs of them, got shape {pairs.shape}")
+    check_memory(f"a graph with vertex {pairs.max()}", 64 * int(pairs.max()), "Number vertices from 0 without gaps")
     ends = np.sort(pairs.astype(np.int64), axis=1)
     if (ends[:, 0] == ends[:, 1]).any():
         raise ValueError(f"graph has an edge from vertex {ends[np.argmax(ends[:, 0] == ends[:, 1]), 0]} to itself")

@@ -48,7 +48,7 @@ def trivial_bounds(graph: FactorGraph, potentials: FloatArray) -> tuple[FloatArr
     """
     if not graph.n_factors:
         free = np.bincount(graph.examples, np.log(graph.cardinalities), graph.n_examples)
-        both = np.tile(free, len(potentials))
+        both: FloatArray = np.tile(free.astype(np.float64), len(potentials))
         return both, both
     starts = graph.offsets[:-1]
     high, low = (part.reduceat(potentials, starts, axis=1) for part in (np.maximum, np.minimum))
@@ -60,8 +60,8 @@ def trivial_bounds(graph: FactorGraph, potentials: FloatArray) -> tuple[FloatArr
         logs = logs.copy()
         logs[children.variables] = 0.0
     upper = _by_example(graph, high, logs)
-    size = _by_example(graph, np.abs(high), logs)
-    return lower.ravel(), (upper + ROUNDING * (1.0 + size)).ravel()
+    size = _by_example(graph, np.where(high > -np.inf, np.abs(high), 0.0), logs)
+    return lower.ravel(), (upper + ROUNDING * size).ravel()
 
 
 def _by_example(graph: FactorGraph, of_factors: FloatArray, of_variables: FloatArray) -> FloatArray:
@@ -110,8 +110,10 @@ def _laid_out(graph: FactorGraph, chosen: IntArray) -> Children:
     counts = graph.cardinalities[last]
     rows = np.repeat(counts, sizes // counts)
     starts = np.cumsum(rows) - rows
-    tables = np.cumsum(sizes // counts) - sizes // counts
-    return Children(chosen, last, ranges(graph.offsets[chosen], sizes), starts, tables)
+    per_table = sizes // counts
+    tables = np.cumsum(per_table) - per_table
+    entries = ranges(graph.offsets[chosen], sizes)
+    return Children(chosen, last, entries, starts.astype(np.int64), tables.astype(np.int64))
 
 
 def _has_order(graph: FactorGraph, chosen: IntArray) -> bool:

@@ -11,7 +11,7 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_count
 from ...kernels import assignment as kernels
-from .oracle import Answer, scored
+from .oracle import Answer, checked, scored
 
 SOLVERS = ("scipy", "lapx")
 
@@ -42,11 +42,8 @@ class AssignmentOracle:
         _find(solver)
 
     def __call__(self, potentials: FloatArray) -> Answer:
-        w, n = np.asarray(potentials, dtype=np.float64), self.n
-        if w.shape != (n * n,):
-            raise ValueError(f"potentials must be {n * n} weights, those of {n} x {n} edges row by row; got shape {w.shape}")
-        if not w.max() < np.inf:
-            raise ValueError("potentials must not be NaN or +inf (-inf forbids an edge)")
+        n = self.n
+        w = checked(potentials, n * n, f"weights, those of {n} x {n} edges row by row")
         columns = assignments(w.reshape(1, n, n), Workers(1), self.solver)[0]
         if (np.sort(columns) != np.arange(n)).any():
             raise RuntimeError("the solver failed: its answer is not a permutation")

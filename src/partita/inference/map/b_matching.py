@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_count, check_flag
-from .oracle import Answer, scored
+from .oracle import Answer, checked, scored
 
 #: Weights are integers for rustworkx: the largest is so many.
 _SCALE = 2.0**44
@@ -81,11 +81,7 @@ class BMatchingOracle:
         return np.broadcast_to(numbers, n).astype(np.int64)
 
     def __call__(self, potentials: FloatArray) -> Answer:
-        w = np.asarray(potentials, dtype=np.float64)
-        if w.shape != (len(self.ends),):
-            raise ValueError(f"potentials must be {len(self.ends)} weights, one for each edge; got shape {w.shape}")
-        if not w.max() < np.inf:
-            raise ValueError("potentials must not be NaN or +inf (-inf forbids an edge)")
+        w = checked(potentials, len(self.ends), "weights, one for each edge")
         usable = (w > -np.inf) if self.perfect else (w > 0.0)
         kept = np.flatnonzero(usable & (self.b[self.ends] > 0).all(1))
         point = np.zeros(len(w))

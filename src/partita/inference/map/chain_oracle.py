@@ -10,7 +10,7 @@ from ...core.results import FloatArray
 from ...structures import Chain, FactorGraph
 from ...structures.chain import Potentials
 from .graph_oracles import indicator
-from .oracle import Answer, scored
+from .oracle import Answer, checked, scored
 
 
 class ChainOracle:
@@ -63,9 +63,7 @@ class ChainOracle:
     def split(self, flat: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Potentials or marginals of the graph as those of the chain, with a matrix for each position."""
         n, T = self.chain.n_labels, self.chain.n_positions
-        values = np.asarray(flat, dtype=np.float64)
-        if values.shape != (self.graph.size,):
-            raise ValueError(f"potentials must be {self.graph.size} numbers, got shape {values.shape}")
+        values = checked(flat, self.graph.size, "numbers")
         pairwise = np.zeros((T, n, n))
         pairwise[self._later] = values[T * n :].reshape(-1, n, n)
         return values[: T * n].reshape(T, n), pairwise

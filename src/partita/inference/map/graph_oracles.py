@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from ...core.results import FloatArray
 from ...structures import FactorGraph
-from .oracle import Answer, scored
+from .oracle import Answer, checked, scored
 
 
 def indicator(graph: FactorGraph, states: Any) -> FloatArray:
@@ -38,6 +38,7 @@ class JunctionTreeOracle:
         self.graph, self._options = graph, options
 
     def __call__(self, potentials: FloatArray) -> Answer:
+        potentials = checked(potentials, self.graph.size)
         states = self.graph.argmax(potentials, "exact", **self._options)[0]
         return scored(indicator(self.graph, states), potentials, self.polytope)
 
@@ -78,6 +79,7 @@ class LinearProgramOracle:
         return sp.csr_array((values, (rows, columns)), shape=(count, graph.size)), np.array(right)
 
     def __call__(self, potentials: FloatArray) -> Answer:
+        potentials = checked(potentials, self.graph.size)
         A, b = self._constraints
         allowed = potentials > -np.inf
         bounds = np.column_stack([np.zeros(len(potentials)), np.where(allowed, 1.0, 0.0)])

@@ -19,7 +19,7 @@ from ...core.validation import check_choice
 from ...structures import FactorGraph
 from ...structures.evidence import Evidence
 from ...structures.mixture import Part, each_example
-from .oracle import Answer, scored
+from .oracle import Answer, checked, scored
 
 SOLVERS = ("auto", "ortools", "scipy")
 #: The largest flow, as an integer, that each solver takes.
@@ -68,7 +68,7 @@ class MaxFlowOracle:
         return len(np.unique(low * self.graph.n_variables + high)) < len(low)
 
     def __call__(self, potentials: FloatArray) -> Answer:
-        u = np.asarray(potentials, dtype=np.float64)
+        u = checked(potentials, self.graph.size)
         shares = self.shares(u)
         variables, places, (i, j), tables = self._layout
         out = np.zeros(self.graph.size)

@@ -8,11 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core.results import FloatArray
+from ...core.potentials import are_potentials, not_potential, real_array, refusal
+from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_real
 
 #: Over what a solver maximises: configurations (their hull), consistent marginals of neighbours, or points with halves.
 POLYTOPES = ("exact", "local", "half-integral")
+#: How far sums of shares may be from what they should be: linear programs are the least exact.
+SHARES = 1e-5
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,32 @@ class UserOracle:
         return scored(self._points(self._function(potentials)), potentials, self.polytope, self.delta)
 
 
+def checked(potentials: Any, size: int, what: str = "potentials") -> FloatArray:
+    """Potentials that a solver can take: so many numbers, -inf or not too large."""
+    flat = real_array("potentials", potentials)
+    if flat.shape != (size,):
+        raise ValueError(f"potentials must be {size} {what}; got shape {flat.shape}")
+    if not are_potentials(flat):
+        raise refusal("potentials", float(flat[not_potential(flat)][0]))
+    return flat
+
+
+def answered(answer: Any, solver: str, offsets: IntArray) -> Answer:
+    """The answer of a solver for a factor graph, whose tables are at `offsets`, if it is one."""
+    if not isinstance(answer, Answer):
+        raise ValueError(f"{solver} must return an Answer, got {type(answer).__name__}: see UserOracle")
+    if np.shape(answer.point) != (int(offsets[-1]),):
+        raise ValueError(f"{solver} must answer with {offsets[-1]} shares, got shape {np.shape(answer.point)}")
+    sums = np.add.reduceat(answer.point, offsets[:-1]) if len(offsets) > 1 else np.ones(1)
+    if not np.abs(sums - 1.0).max() <= SHARES:
+        k = int(np.argmin(np.abs(sums - 1.0) <= SHARES))
+        raise ValueError(f"{solver} must answer with shares that sum to one; those of factor {k} sum to {sums[k]:g}")
+    return answer
+
+
 def scored(point: FloatArray, potentials: FloatArray, polytope: str, delta: float = 0.0) -> Answer:
     """An answer whose score is counted here, where -inf forbids what is used."""
-    used = np.asarray(point, dtype=np.float64)
+    used = real_array("the answer of the solver", point)
     if used.shape != np.shape(potentials):
         raise ValueError(f"the answer of the solver must have shape {np.shape(potentials)}, got {used.shape}")
     if used.size and not (used.min() >= -1e-9 and used.max() <= 1.0 + 1e-9):  # NaN too

@@ -18,7 +18,7 @@ from ...core.validation import check_choice, check_flag
 from ...structures import FactorGraph
 from ..planar_layout import PlanarLayout
 from .graph_oracles import indicator
-from .oracle import Answer, scored
+from .oracle import Answer, checked, scored
 
 SOLVERS = ("auto", "pymatching", "rustworkx")
 #: The largest weight, as an integer, that each solver takes.
@@ -65,6 +65,7 @@ class PlanarIsingOracle:
         self.symmetric, self.delta = check_flag("symmetric", symmetric), 0.0
 
     def __call__(self, potentials: FloatArray) -> Answer:
+        potentials = checked(potentials, self.graph.size)
         J, _ = self.layout.couplings(potentials)
         differ = (J < 0.0) ^ self._discontent(J)
         states = self._states(differ)
