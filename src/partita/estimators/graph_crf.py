@@ -248,7 +248,7 @@ class GraphCRF(ListInput, GraphModel):
             shape = tuple(len(classes[t]) for t in kind[1:])
             basis = symmetric_basis(shape[0]) if self._is_symmetric(kind) else None
             count = width * self._statistics(kind)
-            W = values[start : start + count].reshape(width, -1)
+            W = values[start : start + count].reshape(width, self._statistics(kind))
             out[kind] = (W if basis is None else W @ basis.T).reshape(width, *shape)
             start += count
         return out

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.engines import find_engine
 from ..core.errors import TooLargeError
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
@@ -180,6 +181,7 @@ class BipartiteMatching(_Matchings):
 
     def __init__(self, n: int, n_jobs: int | None = None) -> None:
         self.n = check_count("n", n, minimum=1)
+        check_memory(f"n={n}, with an edge between each of {n} rows and each of {n} columns,", 64.0 * n * n, "Lower n")
         self.n_vertices, self.left = 2 * n, n
         self.ends = np.column_stack([np.repeat(np.arange(n), n), n + np.tile(np.arange(n), n)])
         super().__init__(n_jobs)
@@ -202,7 +204,11 @@ class BipartiteMatching(_Matchings):
             raise ValueError(f"y must be {self.n} integers, a column for each row; got {columns.shape} of {columns.dtype}")
         wrong = np.flatnonzero((np.sort(columns, axis=1) != np.arange(self.n)).any(1))
         if len(wrong):
-            raise ValueError(f"y must be a permutation of 0..{self.n - 1}{_where(int(wrong[0]), len(columns))}")
+            where = _where(int(wrong[0]), len(columns))
+            alone = np.flatnonzero(columns[wrong[0]] == -1).tolist()
+            if alone:
+                raise ValueError(f"y leaves row {alone[0]} without a column (-1){where}, but all rows are matched here")
+            raise ValueError(f"y must be a permutation of 0..{self.n - 1}{where}")
         return columns.astype(np.int64)
 
     def _edges(self, y: ArrayLike) -> FloatArray:
@@ -307,11 +313,15 @@ class Matching(_Matchings):
         self.complete = np.ndim(graph) == 0
         if self.complete:
             n = check_count("graph", graph, minimum=2)
+            check_memory(f"graph={n}, with an edge between any two vertices,", 32.0 * n * n, "Give the edges that there are")
             self.ends = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
         else:
             self.ends = _checked_edges(graph)
             n = int(self.ends.max()) + 1
         self.n_vertices = n if n_vertices is None else check_count("n_vertices", n_vertices, minimum=n)
+        check_memory(
+            f"a graph with vertices 0 to {self.n_vertices - 1}", 64.0 * self.n_vertices, "Number vertices without gaps"
+        )
         if perfect and self.n_vertices % 2:
             raise ValueError(f"a perfect matching needs an even number of vertices, got {self.n_vertices}")
         super().__init__(n_jobs)
@@ -462,9 +472,17 @@ def _checked_edges(graph: ArrayLike) -> IntArray:
         raise ValueError(f"graph must be a number of vertices or an array of pairs of them, got shape {pairs.shape}")
     ends = np.sort(pairs.astype(np.int64), axis=1)
     if (ends[:, 0] == ends[:, 1]).any():
-        raise ValueError(f"graph has an edge from vertex {ends[np.argmax(ends[:, 0] == ends[:, 1]), 0]} to itself")
-    if len(np.unique(ends, axis=0)) < len(ends):
-        raise ValueError("graph has an edge twice")
+        raise ValueError(
+            f"graph has an edge from vertex {ends[np.argmax(ends[:, 0] == ends[:, 1]), 0]} to itself: leave it out"
+        )
+    order = np.lexsort((np.arange(len(ends)), ends[:, 1], ends[:, 0]))
+    again = np.flatnonzero((np.diff(ends[order], axis=0) == 0).all(1))
+    if len(again):
+        first, second = order[again[0] : again[0] + 2].tolist()
+        raise ValueError(
+            f"graph has an edge twice, {pairs[first].tolist()} in row {first} and {pairs[second].tolist()} in row {second} "
+            f"({len(again)} in all): give each once, in either direction, with its weight or features"
+        )
     return ends
 
 
