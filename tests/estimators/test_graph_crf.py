@@ -488,3 +488,35 @@ def test_one_graph_one_node_and_one_label():
         assert np.isfinite(model.parameters_).all()
         assert model.status_.ok
         assert 0.0 <= model.score(X, y) <= 1.0
+
+
+def test_features_in_data_frames_are_found_by_name(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = noisy(1)
+    framed = [(pandas.DataFrame(x, columns=list("abc")), e, pandas.DataFrame(E, columns=["u", "v"])) for x, e, E in X]
+    turned = [(x[["c", "a", "b"]], e, E[["v", "u"]]) for x, e, E in framed]
+    plain, model = GraphCRF().fit(X, y), GraphCRF().fit([framed[0], *turned[1:]], y)
+    np.testing.assert_allclose(model.parameters_, plain.parameters_, atol=1e-6)
+    assert model.columns_ == {("node", "node"): ["a", "b", "c"], "edge": ["u", "v"]}
+    model.save(tmp_path / "m.partita")
+    again = load(tmp_path / "m.partita")
+    assert again.columns_ == model.columns_
+    for graphs in (framed, turned):
+        np.testing.assert_allclose(again.log_likelihood(graphs, y), plain.log_likelihood(X, y), atol=1e-6)
+    with pytest.warns(UserWarning, match="does not have names of features"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="X has no column 'b'"):
+        model.predict([(x[["a", "c"]], e, E) for x, e, E in framed])
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr", "rows"])
+def test_broken_sparse_features_are_refused(part):
+    X, y = noisy(1)
+    F = sp.csr_matrix(X[0][0])
+    if part == "rows":
+        F = F.tocoo()
+        F.row[-1] = 10**6
+    else:
+        getattr(F, part)[-1] = 10**6
+    with pytest.raises(ValueError, match="node features of graph 0 is a"):
+        GraphCRF().fit([(F, *X[0][1:]), *X[1:]], y)
