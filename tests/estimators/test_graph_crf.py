@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from partita import ChainCRF, GraphCRF, load
-from partita.core.errors import ConvergenceWarning
+from partita.core.errors import ConvergenceWarning, DataWarning
 from partita.structures import FactorGraph
 
 
@@ -227,7 +227,10 @@ def test_graphs_without_edges_and_kinds_that_are_missing(rng):
         ([(np.ones(2), [[0, 1]])], [[0, 1]], "must be a matrix"),
         ([(np.array([[np.nan], [1.0]]), [[0, 1]])], [[0, 1]], "must be finite"),
         ([(np.ones((2, 1)), [[0, 2]])], [[0, 1]], "nodes below"),
-        ([(np.ones((2, 1)), [[1, 1]])], [[0, 1]], "different nodes"),
+        ([(np.ones((2, 1)), [[1, 1]])], [[0, 1]], "different nodes, but row 0"),
+        ([(np.ones((2, 1)), [[0, 1], [-1, -1]])], [[0, 1]], "without padding"),
+        ([(np.ones((4, 1)), [[0, 1, 2], [1, 2, 3]])], [[0, 1, 1, 0]], "give its transpose"),
+        ([(np.ones((2, 1)), [[0, 1]])], [np.eye(2)], "in one vector"),
         ([(np.ones((2, 1)), [[0.0, 1.0]])], [[0, 1]], "integer array"),
         ([(np.ones((2, 1)), [[0, 1]], np.ones((2, 1)))], [[0, 1]], "with 1 rows"),
         ([(np.ones((2, 1)), [[0, 1]])], [[0]], "2 nodes and 1 labels"),
@@ -338,6 +341,8 @@ def test_labels_that_are_spins_or_ignored_are_refused(rng):
     for use in (GraphCRF().fit, fitted.score, fitted.log_likelihood):
         with pytest.raises(ValueError, match=r"y holds -100.* Give None"):
             use(graphs, ignored)
+    with pytest.warns(DataWarning, match="y has one label only, 0"):
+        GraphCRF().fit(graphs, [-row for row in y])
     with pytest.raises(ValueError, match="classes must not hold -1"):
         GraphCRF(classes=[-1, 1]).fit(graphs, spins)
 

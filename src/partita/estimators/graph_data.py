@@ -205,7 +205,11 @@ def _scopes(scopes: Any, name: Any, i: int, starts: Any, first: int, count: int)
     if S.size == 0:
         return np.zeros((0, S.shape[1] if S.ndim == 2 else 2), np.int64)
     if S.ndim != 2 or S.dtype.kind not in "iu" or (name == EDGE and S.shape[1] != 2):
-        raise ValueError(f"X: {name!r} of graph {i} must be an integer array, a row of nodes for each; got {S.shape}")
+        flat = S.ndim == 2 and len(S) == 2 and S.dtype.kind in "iu"
+        raise ValueError(
+            f"X: {name!r} of graph {i} must be an integer array, a row of nodes for each; got {S.shape} of {S.dtype}"
+            f"{' (two rows: give its transpose)' if flat else ''}"
+        )
     if starts is None:
         low, sizes = np.full(S.shape[1], first), np.full(S.shape[1], count)
     elif len(name) != S.shape[1] or any(kind not in starts for kind in name):
@@ -213,7 +217,10 @@ def _scopes(scopes: Any, name: Any, i: int, starts: Any, first: int, count: int)
     else:
         low, sizes = np.array([starts[kind] for kind in name]).T
     if (S < 0).any() or (sizes <= S).any():
-        raise ValueError(f"X: {name!r} of graph {i} must have nodes below {sizes.tolist()}, got {S.max(0).tolist()}")
+        raise ValueError(
+            f"X: {name!r} of graph {i} must have nodes below {sizes.tolist()} and from 0 up, without padding; got "
+            f"{S.min(0).tolist()} to {S.max(0).tolist()}"
+        )
     S = np.asarray(S + low, dtype=np.int64)
     loops = (np.diff(np.sort(S, axis=1), axis=1) == 0).any(1)
     if loops.any():
@@ -348,6 +355,13 @@ def read_labels(
             )
         codes[places] = np.where(unknown, len(names), where)
         found[kind] = names
+        if given is None and len(names) == 1 and names.dtype.kind in "if" and not known.all():
+            warnings.warn(
+                f"y has one label only, {names.tolist()[0]!r}, for nodes of type {kind!r}; {int((~known).sum())} labels are "
+                "-1, None or NaN, which mean unknown. If -1 is a label, give others, such as 0 and 1",
+                DataWarning,
+                stacklevel=outside(),
+            )
     return codes, found
 
 
@@ -374,6 +388,8 @@ def _labels(labels: Any, i: int, data: GraphData) -> Any:
         if not data.typed or named != {data.node_types[code] for code in present}:
             raise ValueError(f"y: graph {i} must have labels for its types of nodes, got {list(labels)}")
         labels = [label for code in present for label in _listed(labels[data.node_types[code]])]
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise ValueError(f"y: graph {i} must have a label for each node in one vector, got an array of shape {labels.shape}")
     if len(labels) != len(here):
         raise ValueError(f"y: graph {i} has {len(here)} nodes and {len(labels)} labels")
     return labels if isinstance(labels, np.ndarray) and labels.ndim == 1 else _objects(labels)
