@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from partita import BoltzmannChain, ConvergenceWarning, load, minimize
+from partita.core.errors import TooLargeError
 from partita.objectives.boltzmann_chain import BoltzmannChainLikelihood
 from partita.objectives.composite_likelihood import CompositeLikelihood
 
@@ -221,3 +222,16 @@ def test_refusals():
         BoltzmannChain(n_tokens=2).fit(X, y).predict([["c"]])
     with pytest.warns(ConvergenceWarning, match="BoltzmannChain stopped at the iteration limit"):
         BoltzmannChain(max_iter=1).fit(X, y)
+
+
+def test_what_is_not_a_label_and_too_long_samples_are_refused(rng):
+    X = [list(rng.choice(list("abc"), 5)) for _ in range(10)]
+    y = [rng.integers(0, 2, 5) for _ in range(10)]
+    model = BoltzmannChain().fit(X, [2 * row - 1 for row in y])
+    assert model.classes_.tolist() == [-1, 1]  # nothing is unknown here
+    with pytest.raises(ValueError, match=r"y holds -100.* leave out sequences"):
+        BoltzmannChain().fit(X, [np.where(np.arange(5) == 0, -100, row) for row in y])
+    with pytest.raises(TooLargeError, match=r"1e\+12 positions"):
+        model.sample([10**12])
+    with pytest.raises(ValueError, match="X must be a list"):
+        BoltzmannChain().fit(None, y)

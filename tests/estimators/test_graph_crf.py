@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from partita import ChainCRF, GraphCRF, load
-from partita.core.errors import ConvergenceWarning
+from partita.core.errors import ConvergenceWarning, DataWarning
 from partita.structures import FactorGraph
 
 
@@ -227,7 +227,10 @@ def test_graphs_without_edges_and_kinds_that_are_missing(rng):
         ([(np.ones(2), [[0, 1]])], [[0, 1]], "must be a matrix"),
         ([(np.array([[np.nan], [1.0]]), [[0, 1]])], [[0, 1]], "must be finite"),
         ([(np.ones((2, 1)), [[0, 2]])], [[0, 1]], "nodes below"),
-        ([(np.ones((2, 1)), [[1, 1]])], [[0, 1]], "different nodes"),
+        ([(np.ones((2, 1)), [[1, 1]])], [[0, 1]], "different nodes, but row 0"),
+        ([(np.ones((2, 1)), [[0, 1], [-1, -1]])], [[0, 1]], "without padding"),
+        ([(np.ones((4, 1)), [[0, 1, 2], [1, 2, 3]])], [[0, 1, 1, 0]], "give its transpose"),
+        ([(np.ones((2, 1)), [[0, 1]])], [np.eye(2)], "in one vector"),
         ([(np.ones((2, 1)), [[0.0, 1.0]])], [[0, 1]], "integer array"),
         ([(np.ones((2, 1)), [[0, 1]], np.ones((2, 1)))], [[0, 1]], "with 1 rows"),
         ([(np.ones((2, 1)), [[0, 1]])], [[0]], "2 nodes and 1 labels"),
@@ -317,3 +320,208 @@ def test_one_wide_graph_does_not_make_all_approximate(rng):
     for i in np.flatnonzero(narrow):
         np.testing.assert_allclose(marginals[i], model.predict_marginals(graphs)[i], atol=1e-12)
         np.testing.assert_array_equal(predicted[i], model.predict(graphs)[i])
+
+
+def test_labels_that_are_spins_or_ignored_are_refused(rng):
+    X, y = chains(rng, labels=2)
+    graphs = as_graphs(X)
+    fitted = GraphCRF().fit(graphs, y)
+    spins = [2 * row - 1 for row in y]
+    for labels in (
+        spins,
+        [row.astype(float) for row in spins],
+        [row.tolist() for row in spins],
+        [[None, *spins[0][1:]], *spins[1:]],
+    ):
+        with pytest.raises(ValueError, match="y holds -1 and 1 only: these are spins"):
+            GraphCRF().fit(graphs, labels)
+        with pytest.raises(ValueError, match="these are spins"):
+            fitted.score(graphs, labels)
+    ignored = [np.where(np.arange(len(row)) == 0, -100, row) for row in y]
+    for use in (GraphCRF().fit, fitted.score, fitted.log_likelihood):
+        with pytest.raises(ValueError, match=r"y holds -100.* Give None"):
+            use(graphs, ignored)
+    with pytest.warns(DataWarning, match="y has one label only, 0"):
+        GraphCRF().fit(graphs, [-row for row in y])
+    with pytest.raises(ValueError, match="classes must not hold -1"):
+        GraphCRF(classes=[-1, 1]).fit(graphs, spins)
+
+
+def test_spins_of_one_type_of_nodes_are_refused_by_its_name():
+    X, y = small_graph()
+    with pytest.raises(ValueError, match=r"y \(nodes of type 'b'\) holds -1 and 1 only"):
+        GraphCRF().fit(X, [{"a": labels["a"], "b": [-1, 1]} for labels in y])
+
+
+def test_unknown_labels_are_none_nan_or_minus_one(rng):
+    X, y = chains(rng, labels=2)
+    hidden = [rng.random(len(row)) < 0.3 for row in y]
+    forms = (
+        [np.where(h, -1, row) for h, row in zip(hidden, y, strict=True)],
+        [np.where(h, np.nan, row) for h, row in zip(hidden, y, strict=True)],
+        [[None if u else int(v) for u, v in zip(h, row, strict=True)] for h, row in zip(hidden, y, strict=True)],
+    )
+    fits = [GraphCRF().fit(as_graphs(X), labels) for labels in forms]
+    for model in fits:
+        assert len(model.classes_) == 2
+        np.testing.assert_array_equal(model.parameters_, fits[0].parameters_)
+    few = [np.where(row == 1, 1, -1) for row in y]  # with `classes` there is no doubt what -1 means
+    assert GraphCRF(classes=[0, 1]).fit(as_graphs(X), few).classes_.tolist() == [0, 1]
+
+
+def noisy(seed, shift=0.0, edge_shift=0.0, unit=1.0, n=20, labels=2):
+    """Chains with features of nodes and edges."""
+    rng = np.random.default_rng(seed)
+    X, y = chains(rng, n=n, labels=labels, d=3)
+    graphs = []
+    for x, z in zip(X, y, strict=True):
+        E = rng.standard_normal((len(z) - 1, 2)) + (np.diff(z) != 0)[:, None]
+        graphs.append((unit * x + shift, chain_edges(len(z)), E + edge_shift))
+    return graphs, y
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"labels": 3},
+        {"symmetric": True},
+        {"likelihood": "pseudo"},
+        {"likelihood": "bethe"},
+        {"l2": 0.0},
+        {"classes": [0, 1, 2]},
+        {"tables": {"edge": [[0.0, 0.0], [-np.inf, 0.0]]}},
+    ],
+    ids=str,
+)
+def test_a_shift_of_features_changes_nothing(options):
+    options = dict(options)
+    labels = options.pop("labels", 2)
+
+    def fitted(**shifts):
+        X, y = noisy(4, labels=labels, **shifts)
+        y = [np.sort(row) for row in y] if "tables" in options else y
+        model = GraphCRF(tol=1e-8, **options).fit(X, y)
+        return model, np.concatenate(model.predict_marginals(noisy(2, labels=labels, **shifts)[0]))
+
+    model, p = fitted()
+    for shifts in ({"shift": 20.0}, {"shift": 1e4, "edge_shift": -300.0}):
+        other, q = fitted(**shifts)
+        np.testing.assert_allclose(p, q, atol=1e-6)
+        for kind, W in other.weights_.items():
+            np.testing.assert_allclose(W[:-1], model.weights_[kind][:-1], atol=1e-5)
+        if options.get("likelihood") != "bethe":
+            errors, others = model.standard_errors(), other.standard_errors()
+            np.testing.assert_allclose(errors["node", "node"][:-1], others["node", "node"][:-1], rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_a_change_of_units_is_a_change_of_the_penalty_only(unit):
+    model, other = (GraphCRF(l2=0.0, tol=1e-8).fit(*noisy(4, unit=u)) for u in (1.0, unit))
+    p, q = (np.concatenate(m.predict_marginals(noisy(2, unit=u)[0])) for m, u in ((model, 1.0), (other, unit)))
+    np.testing.assert_allclose(p, q, atol=1e-6)
+    np.testing.assert_allclose(other.weights_["node", "node"][:-1] * unit, model.weights_["node", "node"][:-1], atol=1e-5)
+
+
+@pytest.mark.parametrize("penalize_intercept", [False, True])
+def test_the_objective_is_that_of_the_features_as_they_are(penalize_intercept):
+    """l2 keeps its meaning: weights are penalised as for features that are not standardised."""
+    X, y = noisy(3, shift=2.0)
+    model = GraphCRF(l2=0.3, penalize_intercept=penalize_intercept, tol=1e-8).fit(X, y)
+    W, V = model.weights_["node", "node"], model.weights_["edge", "node", "node"]
+    table = V[-1] if penalize_intercept else V[-1] + np.tensordot(np.concatenate([E for _, _, E in X]).mean(0), V[:-1], 1)
+    penalty = (W[:-1] ** 2).sum() + (V[:-1] ** 2).sum() + (table**2).sum() + penalize_intercept * (W[-1] ** 2).sum()
+    assert model.trace_.objective[-1] == pytest.approx(0.15 * penalty - model.log_likelihood(X, y).sum(), rel=1e-9)
+    if not penalize_intercept:
+        np.testing.assert_allclose(W.sum(1), 0.0, atol=1e-6)
+        counts = np.concatenate(model.predict_marginals(X)).sum(0)  # free intercepts: expected counts are the observed ones
+        np.testing.assert_allclose(counts, np.bincount(np.concatenate(y)), atol=1e-4)
+
+
+def test_sparse_features_that_are_not_centred_give_the_same_model():
+    X, y = noisy(1, shift=20.0)
+    sparse = [(sp.csr_matrix(x), edges, sp.csr_matrix(E)) for x, edges, E in X]
+    a, b = (GraphCRF(tol=1e-9, penalize_intercept=False).fit([g[:2] for g in graphs], y) for graphs in (X, sparse))
+    p, q = (np.concatenate(m.predict_marginals([g[:2] for g in graphs])) for m, graphs in ((a, X), (b, sparse)))
+    np.testing.assert_allclose(p, q, atol=1e-5)
+
+
+def test_warm_starts_weights_of_zero_and_constant_columns_are_harmless():
+    X, y = noisy(1, shift=100.0)
+    model = GraphCRF(warm_start=True).fit(X, y)
+    assert model.fit(X, y).n_iter_ == 0
+    weights = np.arange(len(X)) >= 10
+    some, kept = GraphCRF(tol=1e-8).fit(X, y, sample_weight=weights), GraphCRF(tol=1e-8).fit(X[10:], y[10:])
+    np.testing.assert_allclose(some.parameters_, kept.parameters_, atol=1e-6)
+    wide = [(np.column_stack([x, np.full(len(x), 1e6)]), edges, E) for x, edges, E in X]
+    np.testing.assert_allclose(
+        np.concatenate(GraphCRF(tol=1e-8).fit(wide, y).predict_marginals(wide)),
+        np.concatenate(GraphCRF(tol=1e-8).fit(X, y).predict_marginals(X)),
+        atol=1e-6,
+    )
+    bare = [(np.zeros((len(x), 0)), edges) for x, edges, _ in X]
+    assert GraphCRF().fit(bare, y).weights_["node", "node"].shape == (1, 2)
+    assert GraphCRF(fit_intercept=False).fit(bare, y).weights_["node", "node"].shape == (0, 2)
+
+
+def test_many_weights_have_standard_errors_without_a_penalty_on_intercepts(rng, monkeypatch):
+    X, y = noisy(1)
+    model = GraphCRF().fit(X, y)
+    exact = model.standard_errors()["node", "node"]
+    monkeypatch.setattr("partita.objectives.graph_information.SIZE_LIMIT", 3)
+    drawn = model.standard_errors(draws=400, random_state=0)["node", "node"]
+    np.testing.assert_allclose(drawn, exact, rtol=0.2)
+
+
+def test_models_of_earlier_versions_take_edges_as_they_come(rng):
+    X, y = noisy(1)
+    model = GraphCRF().fit([g[:2] for g in X], y)
+    both = [(x, np.concatenate([edges, edges[:, ::-1]])) for x, edges, _ in X]
+    merged = model.log_partition(both)
+    del model.directed_
+    assert (np.abs(model.log_partition(both) - merged) > 1e-6).any()
+
+
+def test_one_graph_one_node_and_one_label():
+    for X, y in (
+        ([(np.ones((1, 1)),)], [[0]]),
+        ([(np.array([[0.0], [1.0]]), [[0, 1]])], [["a", "b"]]),
+        ([(np.eye(4), [[0, 1]])], [[0, 1, 1, 0]]),  # isolated nodes
+        ([(np.eye(4), [[0, 1], [2, 3]])], [[0, 1, 1, 0]]),  # two components
+    ):
+        model = GraphCRF().fit(X, y)
+        assert np.isfinite(model.parameters_).all()
+        assert model.status_.ok
+        assert 0.0 <= model.score(X, y) <= 1.0
+
+
+def test_features_in_data_frames_are_found_by_name(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = noisy(1)
+    framed = [(pandas.DataFrame(x, columns=list("abc")), e, pandas.DataFrame(E, columns=["u", "v"])) for x, e, E in X]
+    turned = [(x[["c", "a", "b"]], e, E[["v", "u"]]) for x, e, E in framed]
+    plain, model = GraphCRF().fit(X, y), GraphCRF().fit([framed[0], *turned[1:]], y)
+    np.testing.assert_allclose(model.parameters_, plain.parameters_, atol=1e-6)
+    assert model.columns_ == {("node", "node"): ["a", "b", "c"], "edge": ["u", "v"]}
+    model.save(tmp_path / "m.partita")
+    again = load(tmp_path / "m.partita")
+    assert again.columns_ == model.columns_
+    for graphs in (framed, turned):
+        np.testing.assert_allclose(again.log_likelihood(graphs, y), plain.log_likelihood(X, y), atol=1e-6)
+    with pytest.warns(UserWarning, match="does not have names of features"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="X has no column 'b'"):
+        model.predict([(x[["a", "c"]], e, E) for x, e, E in framed])
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr", "rows"])
+def test_broken_sparse_features_are_refused(part):
+    X, y = noisy(1)
+    F = sp.csr_matrix(X[0][0])
+    if part == "rows":
+        F = F.tocoo()
+        F.row[-1] = 10**6
+    else:
+        getattr(F, part)[-1] = 10**6
+    with pytest.raises(ValueError, match="node features of graph 0 is a"):
+        GraphCRF().fit([(F, *X[0][1:]), *X[1:]], y)

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from partita import MatchingCRF
+from partita.core.errors import TooLargeError
 from partita.features.edges import EdgeFeatures, NodePairs
 from partita.objectives.matching import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching, Matching
@@ -152,3 +153,46 @@ def test_bad_input_is_refused_and_changes_nothing(options, change, message, rng)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "parameters_")
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "message"),
+    [
+        (
+            MatchingCRF(),
+            [np.ones((2, 4, 5))],
+            [[0, 1, 2, 3]],
+            r"got \(2, 4, 5\). For sides of different sizes.* bipartite=False",
+        ),
+        (MatchingCRF(), [np.ones((5, 5))], [[0]], r"one feature alone is x\[None\], of shape \(1, 5, 5\)"),
+        (MatchingCRF(), [[["a"]]], [[0]], "must be an array of numbers with 3 axes"),
+        (MatchingCRF(), [np.ones((1, 3, 3))], [[0, 1, -1]], r"leaves row 2 without a column \(-1\).* perfect=False"),
+        (
+            MatchingCRF(bipartite=False),
+            [{"edges": [[0, 1], [2, 3], [1, 0]], "features": np.ones((3, 1))}],
+            [[1, 0, 3, 2]],
+            r"example 0: graph has an edge twice, \[0, 1\] in row 0 and \[1, 0\] in row 2",
+        ),
+        (
+            MatchingCRF(bipartite=False),
+            [{"edges": [[0, 1], [2, 2]], "features": np.ones((2, 1))}],
+            [[1, 0, 3, 2]],
+            "from vertex 2 to itself: leave it out",
+        ),
+    ],
+)
+def test_shapes_pads_and_doubled_edges_are_refused_with_the_cure(model, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_graphs_that_no_memory_holds_are_refused_at_once():
+    for make in (
+        lambda: Matching(10**7),
+        lambda: BipartiteMatching(10**7),
+        lambda: Matching([(0, 2**40)], perfect=False),
+        lambda: Matching([(0, 1)], perfect=False, n_vertices=2**40),
+        lambda: MatchingCRF(bipartite=False).fit([{"edges": [[0, 2**40]], "features": [[1.0]]}], [[1, 0]]),
+    ):
+        with pytest.raises(TooLargeError, match="are free"):
+            make()

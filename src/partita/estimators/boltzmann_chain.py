@@ -11,10 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import ModelFileError
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.simplex import normalized
+from ..core.unknown import refuse_ignored
 from ..core.validation import check_count, check_real, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
 from ..objectives.chain_composite import composite_of
@@ -136,6 +138,9 @@ class BoltzmannChain(SavedModel, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> BoltzmannChain:
         self._check_parameters()
+        for name, value in (("X", X), ("y", y)):
+            if isinstance(value, str) or not hasattr(value, "__len__"):
+                raise ValueError(f"{name} must be a list with one list per sequence, got {type(value).__name__}")
         weights = check_weights("sample_weight", sample_weight, len(X))
         if len(X) != len(y):
             raise ValueError(f"X and y must have as many sequences; got {len(X)} and {len(y)}")
@@ -144,6 +149,7 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             raise ValueError("X has no sequence with a position and a positive weight")
         flat, offsets = _tokens([X[i] for i in kept])
         labels = _known(encode_labels([y[i] for i in kept], offsets))
+        refuse_ignored("y", labels.classes, "Every label must be known here: leave out sequences that have it")
         tokens, codes = np.unique(np.array(flat), return_inverse=True)
         if self.n_tokens is not None and self.n_tokens < len(tokens):
             raise ValueError(f"n_tokens must be at least {len(tokens)}, the tokens in X; got {self.n_tokens}")
@@ -277,6 +283,10 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         """
         check_is_fitted(self, "token_weights_")
         rng = generator(self.random_state if random_state is None else random_state)
+        total = sum(map(float, np.ravel(lengths))) if np.asarray(lengths).dtype.kind in "iu" else 0.0
+        check_memory(
+            f"a sample of {total:.3g} positions", 16.0 * total * (4 + len(self.classes_)), "Draw fewer or shorter sequences"
+        )
         chain = self._chain_of_labels(lengths)
         codes = chain.sample(self._label_scores(lengths), 1, rng)[0]
         q = np.cumsum(self._tokens_given_labels()[1], axis=0)

@@ -70,6 +70,9 @@ class GraphCRF(ListInput, GraphModel):
         For every kind, an array of shape (n_features, labels of the first node, ...).
     parameters_ : array
         The weights as one vector.
+    columns_ : dict
+        Names of features, where they came as data frames, by ``("node", type)`` and by name of edges or factors. Frames are
+        read by name, in whatever order their columns are.
     gap_ : float
         The objective is at most so much above its minimum; inf where that is not known.
     engine_, n_iter_, trace_, status_
@@ -152,6 +155,7 @@ class GraphCRF(ListInput, GraphModel):
         self.classes_ = classes if data.typed else classes[NODE]
         self.constants_ = [F is None for _, F in data.factors.values()]
         self.symmetric_, self.fit_intercept_, self.directed_ = self.symmetric, self.fit_intercept, data.directed
+        self.columns_ = data.columns
         standard, units = self._standard(data, codes, weights)
         _, features, base = self._compile(standard)
         start = last.get("parameters_") if last.get("kinds_") == self.kinds_ else None
@@ -253,7 +257,8 @@ class GraphCRF(ListInput, GraphModel):
         """New graphs and their potentials."""
         check_is_fitted(self)
         directed = getattr(self, "directed_", None)  # files of earlier versions have none, and took all edges as they came
-        data = read_graphs(X, self.fit_intercept_, self.symmetric_, directed or (), merge=directed is not None)
+        columns = getattr(self, "columns_", {})
+        data = read_graphs(X, self.fit_intercept_, self.symmetric_, directed or (), directed is not None, columns)
         if data.typed != isinstance(self.classes_, dict):
             raise ValueError("X must have nodes by type (dicts) if the training data had them, and only then")
         for kind, (_, F) in data.factors.items():
@@ -277,7 +282,7 @@ class GraphCRF(ListInput, GraphModel):
             shape = tuple(len(classes[t]) for t in kind[1:])
             basis = symmetric_basis(shape[0]) if self._is_symmetric(kind) else None
             count = width * self._statistics(kind)
-            W = values[start : start + count].reshape(width, -1)
+            W = values[start : start + count].reshape(width, self._statistics(kind))
             out[kind] = (W if basis is None else W @ basis.T).reshape(width, *shape)
             start += count
         return out

@@ -17,7 +17,7 @@ from ..core.sparse import sound_csr
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..structures import FactorGraph
 from .graph_edges import merge_edges
-from .named_columns import outside
+from .named_columns import column_names, match_columns, outside
 
 #: The type of nodes that have none, and the names of factors of single nodes and of edges that have none.
 NODE, EDGE = "node", "edge"
@@ -44,6 +44,8 @@ class GraphData:
         Whether nodes came by type.
     directed : list
         Names of edges of which some come in both directions, as different edges.
+    columns : dict
+        Names of features, where these came as data frames: by type of node (a pair with `NODE`), and by name of factor.
     """
 
     node_types: list[Hashable]
@@ -52,6 +54,7 @@ class GraphData:
     factors: dict[Kind, tuple[IntArray, Any]]
     typed: bool
     directed: list[Hashable] = field(default_factory=list)
+    columns: dict[Any, list[Hashable]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -76,12 +79,18 @@ class GraphData:
 
 
 def read_graphs(
-    X: Any, fit_intercept: bool, symmetric: bool = False, directed: Collection[Hashable] | None = None, merge: bool = True
+    X: Any,
+    fit_intercept: bool,
+    symmetric: bool = False,
+    directed: Collection[Hashable] | None = None,
+    merge: bool = True,
+    columns: Mapping[Any, Sequence[Hashable]] | None = None,
 ) -> GraphData:
     """Read a list of graphs (see `GraphCRF`); `fit_intercept` adds a constant to features.
 
     With `merge`, an edge that is given twice is one (see `merge_edges`); `directed` are the names of edges of which both
-    directions were kept in training (None in training).
+    directions were kept in training (None in training). `columns` are the names that columns of features had there (None in
+    training): data frames are ordered by them.
     """
     X = list(X) if isinstance(X, np.ndarray) and X.dtype == object else X
     if not isinstance(X, Sequence) or isinstance(X, str | bytes) or not len(X):
@@ -91,7 +100,7 @@ def read_graphs(
     offsets = [0]
     parts: dict[Kind, list[tuple[IntArray, Any]]] = {}
     sets: dict[Any, list[tuple[int, IntArray, Any]]] = {}  # by field and name: graph, nodes and features
-    forms = set()
+    forms, named = set(), _Columns(columns)
     for i, item in enumerate(X):
         graph = _as_dict(item, i)
         typed = isinstance(graph["nodes"], Mapping)
@@ -99,7 +108,7 @@ def read_graphs(
         nodes = graph["nodes"] if typed else {NODE: graph["nodes"]}
         starts, first = {}, offsets[-1]
         for kind, features in nodes.items():
-            F = _matrix(features, f"node features of graph {i}")
+            F = named.ordered((NODE, kind), features, _matrix(features, f"node features of graph {i}"))
             code = node_types.setdefault(kind, len(node_types))
             starts[kind] = (first, F.shape[0])
             parts.setdefault((NODE, kind), []).append((first + np.arange(F.shape[0])[:, None], F))
@@ -110,26 +119,39 @@ def read_graphs(
         for role, name, scopes, features in _factors(graph, i):
             local = isinstance(name, tuple)
             S = _scopes(scopes, name, i, starts if local else None, offsets[-1], first - offsets[-1])
-            F = None if features is None else _matrix(features, f"features of {name!r} in graph {i}", len(S))
+            F = None
+            if features is not None:
+                F = named.ordered(name, features, _matrix(features, f"features of {name!r} in graph {i}", len(S)))
             sets.setdefault((role, name), []).append((i, S, F))
         offsets.append(first)
     if len(forms) > 1:
         raise ValueError("X must have nodes by type (dicts) in all graphs or in none")
-    all_codes, names, both = np.concatenate(codes), list(node_types), []
-    for (role, name), pieces in sets.items():
-        rows: list[Any] = [slice(None)] * len(pieces)
-        if merge and role == "edge" and all(S.shape[1] == 2 for _, S, _ in pieces):
-            rows, kept = merge_edges(name, pieces, symmetric, None if directed is None else name in directed)
-            both += [name] if kept else []
-            if directed is None and not symmetric:
-                _warn_merged(name, sum(len(S) - len(S[r]) for (_, S, _), r in zip(pieces, rows, strict=True)))
-        for (_, S, F), r in zip(pieces, rows, strict=True):
-            S, F = S[r], None if F is None else F[r]
+    named.warn()
+    kept, both = _each_once(sets, symmetric, directed) if merge else (sets, [])
+    names, all_codes = list(node_types), np.concatenate(codes)
+    for (_, name), pieces in kept.items():
+        for _, S, F in pieces:
             for row, members in _by_types(all_codes[S]):
                 key = (name, *(names[code] for code in row))
                 parts.setdefault(key, []).append((S[members], None if F is None else F[members]))
     factors = {kind: _stack(kind, pieces, fit_intercept) for kind, pieces in parts.items()}
-    return GraphData(names, all_codes, np.array(offsets), factors, forms == {True}, both)
+    return GraphData(names, all_codes, np.array(offsets), factors, forms == {True}, both, named.names)
+
+
+def _each_once(
+    sets: Mapping[Any, list[tuple[int, IntArray, Any]]], symmetric: bool, directed: Collection[Hashable] | None
+) -> tuple[dict[Any, list[tuple[int, IntArray, Any]]], list[Hashable]]:
+    """Factors with each edge once, and the names of edges of which both directions stay (see `merge_edges`)."""
+    out, both = dict(sets), []
+    for (role, name), pieces in sets.items():
+        if role != "edge" or any(S.shape[1] != 2 for _, S, _ in pieces):
+            continue
+        rows, kept = merge_edges(name, pieces, symmetric, None if directed is None else name in directed)
+        both += [name] if kept else []
+        out[role, name] = [(i, S[r], None if F is None else F[r]) for (i, S, F), r in zip(pieces, rows, strict=True)]
+        if directed is None and not symmetric:
+            _warn_merged(name, sum(len(S) for _, S, _ in pieces) - sum(len(S) for _, S, _ in out[role, name]))
+    return out, both
 
 
 def _warn_merged(name: Any, count: int) -> None:
@@ -183,7 +205,11 @@ def _scopes(scopes: Any, name: Any, i: int, starts: Any, first: int, count: int)
     if S.size == 0:
         return np.zeros((0, S.shape[1] if S.ndim == 2 else 2), np.int64)
     if S.ndim != 2 or S.dtype.kind not in "iu" or (name == EDGE and S.shape[1] != 2):
-        raise ValueError(f"X: {name!r} of graph {i} must be an integer array, a row of nodes for each; got {S.shape}")
+        flat = S.ndim == 2 and len(S) == 2 and S.dtype.kind in "iu"
+        raise ValueError(
+            f"X: {name!r} of graph {i} must be an integer array, a row of nodes for each; got {S.shape} of {S.dtype}"
+            f"{' (two rows: give its transpose)' if flat else ''}"
+        )
     if starts is None:
         low, sizes = np.full(S.shape[1], first), np.full(S.shape[1], count)
     elif len(name) != S.shape[1] or any(kind not in starts for kind in name):
@@ -191,7 +217,10 @@ def _scopes(scopes: Any, name: Any, i: int, starts: Any, first: int, count: int)
     else:
         low, sizes = np.array([starts[kind] for kind in name]).T
     if (S < 0).any() or (sizes <= S).any():
-        raise ValueError(f"X: {name!r} of graph {i} must have nodes below {sizes.tolist()}, got {S.max(0).tolist()}")
+        raise ValueError(
+            f"X: {name!r} of graph {i} must have nodes below {sizes.tolist()} and from 0 up, without padding; got "
+            f"{S.min(0).tolist()} to {S.max(0).tolist()}"
+        )
     S = np.asarray(S + low, dtype=np.int64)
     loops = (np.diff(np.sort(S, axis=1), axis=1) == 0).any(1)
     if loops.any():
@@ -219,6 +248,34 @@ def _matrix(features: Any, what: str, rows: int | None = None) -> Any:
     if not np.isfinite(F.data if sp.issparse(F) else F).all():
         raise ValueError(f"X: {what} must be finite")
     return F
+
+
+class _Columns:
+    """Names of the columns of features, by what they are features of; `known` are those of training, None in training."""
+
+    def __init__(self, known: Mapping[Any, Sequence[Hashable]] | None) -> None:
+        self.names: dict[Any, list[Hashable]] = {key: list(names) for key, names in (known or {}).items()}
+        self._training, self._unnamed = known is None, False
+
+    def ordered(self, key: Any, features: Any, F: Any) -> Any:
+        """A matrix with its columns in the order in which they first came."""
+        names = column_names(features)
+        if names is None:
+            self._unnamed |= not self._training and key in self.names
+            return F
+        if self._training:
+            self.names.setdefault(key, names)
+        if key not in self.names or self.names[key] == names:
+            return F
+        return F[:, match_columns(self.names[key], names, "the model")]
+
+    def warn(self) -> None:
+        if self._unnamed:
+            warnings.warn(
+                "X does not have names of features, but GraphCRF was fitted with names: columns are taken as they come",
+                UserWarning,
+                stacklevel=outside(),
+            )
 
 
 def _stack(kind: Kind, pieces: list[tuple[IntArray, Any]], fit_intercept: bool) -> tuple[IntArray, Any]:
@@ -286,6 +343,13 @@ def read_labels(
             )
         codes[places] = np.where(unknown, len(names), where)
         found[kind] = names
+        if given is None and len(names) == 1 and names.dtype.kind in "if" and not known.all():
+            warnings.warn(
+                f"y has one label only, {names.tolist()[0]!r}, for nodes of type {kind!r}; {int((~known).sum())} labels are "
+                "-1, None or NaN, which mean unknown. If -1 is a label, give others, such as 0 and 1",
+                DataWarning,
+                stacklevel=outside(),
+            )
     return codes, found
 
 
@@ -312,6 +376,8 @@ def _labels(labels: Any, i: int, data: GraphData) -> Any:
         if not data.typed or named != {data.node_types[code] for code in present}:
             raise ValueError(f"y: graph {i} must have labels for its types of nodes, got {list(labels)}")
         labels = [label for code in present for label in _listed(labels[data.node_types[code]])]
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise ValueError(f"y: graph {i} must have a label for each node in one vector, got an array of shape {labels.shape}")
     if len(labels) != len(here):
         raise ValueError(f"y: graph {i} has {len(here)} nodes and {len(labels)} labels")
     return labels if isinstance(labels, np.ndarray) and labels.ndim == 1 else _objects(labels)

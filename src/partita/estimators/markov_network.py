@@ -224,7 +224,8 @@ class MarkovNetwork(GraphModel):
             if not numbered:
                 raise ValueError(
                     f"factors name variables {listed(variables)}, so that X must be a data frame with these columns; got "
-                    f"{type(X).__name__}. Or number the variables, 0 for the first column"
+                    f"{type(X).__name__}. Or number the variables, 0 for the first column (networkx has "
+                    "convert_node_labels_to_integers)"
                 )
             return None, None
         if is_numbering(names, len(names)):
@@ -244,8 +245,8 @@ class MarkovNetwork(GraphModel):
         for k, scope in enumerate(factors):
             if not all(isinstance(v, int | np.integer) and 0 <= v < m for v in scope) or len(set(scope)) < len(scope):
                 raise ValueError(
-                    f"factor {k} must have different variables below {m}, the number of columns of X (or names of columns, "
-                    f"if X is a data frame); got {scope}"
+                    f"factor {k} must have different variables below {m}, the number of columns of X, counted from 0 (or "
+                    f"names of columns, if X is a data frame); got {scope}"
                 )
         return each_once([tuple(map(int, scope)) for scope in factors], self.tie)
 
@@ -253,7 +254,7 @@ class MarkovNetwork(GraphModel):
         sizes = counts.tolist()
         entries = sum(product(sizes[v] for v in scope) for scope in factors)
         check_memory(
-            f"tables with {entries:.3g} entries, of variables with up to {max(sizes)} states",
+            f"a model of {entries:.3g} table entries (variables have up to {max(sizes)} states)",
             32.0 * entries,
             "Group states, or give factors of fewer variables",
         )

@@ -12,6 +12,12 @@ from ..core.results import FloatArray, IntArray
 from ..features.edges import EdgeFeatures, EdgeMap, NodePairs
 from ..structures import BipartiteMatching, Matching
 
+#: What to do with sides of different sizes, and with vertices that stay alone.
+UNEQUAL = (
+    ". For sides of different sizes, or rows without a partner, set bipartite=False and perfect=False, and give 'edges' "
+    "between the two sides with their 'features'"
+)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -53,9 +59,14 @@ def read_examples(X: Any, bipartite: bool, perfect: bool, n_jobs: int | None) ->
 
 
 def _array(value: Any, name: str, i: int, ndim: int) -> FloatArray:
-    array = np.asarray(value, dtype=np.float64)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"X: {name} of example {i} must be an array of numbers with {ndim} axes") from None
     if array.ndim != ndim:
-        raise ValueError(f"X: {name} of example {i} must have {ndim} axes, got shape {array.shape}")
+        meaning = "a matrix for each feature: (features, n, n)" if ndim == 3 else "a row of features for each"
+        one = f"; one feature alone is x[None], of shape {(1, *array.shape)}" if ndim == 3 and array.ndim == 2 else ""
+        raise ValueError(f"X: {name} of example {i} must have {ndim} axes, {meaning}; got shape {array.shape}{one}")
     if not np.isfinite(array).all():
         raise ValueError(f"X: {name} of example {i} must not hold NaN or inf")
     return array
@@ -65,7 +76,7 @@ def _read(x: Any, i: int, bipartite: bool) -> _Example:
     if not isinstance(x, Mapping):
         F = _array(x, "the array", i, 3)
         if F.shape[1] != F.shape[2] or F.size == 0:
-            raise ValueError(f"X: example {i} must have shape (features, n, n), got {F.shape}")
+            raise ValueError(f"X: example {i} must have shape (features, n, n), got {F.shape}{UNEQUAL if bipartite else ''}")
         if not bipartite and not np.allclose(F, F.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
             raise ValueError(f"X: example {i} must have symmetric matrices of features (or set bipartite=True)")
         return _Example(("edges", F.shape[1]), (F,), F.shape[1], (F.shape[0],))
@@ -82,7 +93,9 @@ def _read(x: Any, i: int, bipartite: bool) -> _Example:
     if keys == {"rows", "columns"} and bipartite:
         L, R = _array(x["rows"], "rows", i, 2), _array(x["columns"], "columns", i, 2)
         if len(L) != len(R):
-            raise ValueError(f"X: example {i} has {len(L)} rows and {len(R)} columns; perfect matchings need as many")
+            raise ValueError(
+                f"X: example {i} has {len(L)} rows and {len(R)} columns; perfect matchings need as many{UNEQUAL}"
+            )
         return _Example(("nodes", len(L)), (L, R), len(L), (L.shape[1], R.shape[1]))
     wanted = "'rows' and 'columns'" if bipartite else "'nodes', or 'edges' and 'features'"
     raise ValueError(
@@ -104,7 +117,7 @@ def _graph(i: int, *args: Any, **options: Any) -> Matching:
     try:
         return Matching(*args, **options)
     except ValueError as error:
-        raise ValueError(f"X: example {i}: {error}") from None
+        raise type(error)(f"X: example {i}: {error}") from None
 
 
 def _features(examples: list[_Example], structure: BipartiteMatching | Matching) -> EdgeMap:
@@ -145,7 +158,9 @@ def _row(value: Any, structure: BipartiteMatching | Matching, i: int) -> IntArra
         structure.score(np.zeros(structure.n_edges), partners)  # refuses edges that the graph has not
         return np.asarray(partners[0])
     except ValueError as error:
-        raise ValueError(f"y: example {i}: {error}") from None
+        alone = isinstance(structure, BipartiteMatching) and found.dtype.kind in "if" and (found == -1).any()
+        cure = UNEQUAL if alone else ""
+        raise ValueError(f"y: example {i}: {error}{cure}") from None
 
 
 def _from_pairs(pairs: Any, structure: BipartiteMatching | Matching) -> IntArray:

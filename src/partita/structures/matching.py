@@ -243,7 +243,11 @@ class BipartiteMatching(_Matchings):
             raise ValueError(f"y must be {shape}; got {columns.shape} of {columns.dtype}")
         wrong = np.flatnonzero((np.sort(columns, axis=1) != np.arange(self.n)).any(1))
         if len(wrong):
-            raise ValueError(f"y must be a permutation of 0..{self.n - 1}{_where(int(wrong[0]), len(columns))}")
+            where = _where(int(wrong[0]), len(columns))
+            alone = np.flatnonzero(columns[wrong[0]] == -1).tolist()
+            if alone:
+                raise ValueError(f"y leaves row {alone[0]} without a column (-1){where}, but all rows are matched here")
+            raise ValueError(f"y must be a permutation of 0..{self.n - 1}{where}")
         return columns.astype(np.int64)
 
     def _edges(self, y: ArrayLike) -> FloatArray:
@@ -501,9 +505,17 @@ def _checked_edges(graph: ArrayLike) -> IntArray:
     check_memory(f"a graph with vertex {pairs.max()}", 64 * int(pairs.max()), "Number vertices from 0 without gaps")
     ends = np.sort(pairs.astype(np.int64), axis=1)
     if (ends[:, 0] == ends[:, 1]).any():
-        raise ValueError(f"graph has an edge from vertex {ends[np.argmax(ends[:, 0] == ends[:, 1]), 0]} to itself")
-    if len(np.unique(ends, axis=0)) < len(ends):
-        raise ValueError("graph has an edge twice")
+        raise ValueError(
+            f"graph has an edge from vertex {ends[np.argmax(ends[:, 0] == ends[:, 1]), 0]} to itself: leave it out"
+        )
+    order = np.lexsort((np.arange(len(ends)), ends[:, 1], ends[:, 0]))
+    again = np.flatnonzero((np.diff(ends[order], axis=0) == 0).all(1))
+    if len(again):
+        first, second = order[again[0] : again[0] + 2].tolist()
+        raise ValueError(
+            f"graph has an edge twice, {pairs[first].tolist()} in row {first} and {pairs[second].tolist()} in row {second} "
+            f"({len(again)} in all): give each once, in either direction, with its weight or features"
+        )
     return ends
 
 
