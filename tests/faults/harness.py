@@ -50,22 +50,21 @@ class Counts:
         return not self.failures
 
 
-def _serve(connection: Any, function: str, growth: int | None) -> None:
+def _serve(connection: Any, growth: int | None) -> None:
     """In the process of the cases: try each that comes, and say how it went."""
     sys.path.insert(0, str(HERE))
     warnings.simplefilter("ignore")
     os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
-    module, name = function.split(":")
-    attempt = getattr(importlib.import_module(module), name)
+    import partita.estimators  # noqa: F401  (before the limit of memory, and before the clock of the first case)
+
     if growth is not None:
         _limit_memory(growth)
     connection.send(("ready", ""))
     while True:
-        case = connection.recv()
-        if case is None:
-            return
+        function, case = connection.recv()
+        module, name = function.split(":")
         try:
-            answer = attempt(case)
+            answer = getattr(importlib.import_module(module), name)(case)
         except BaseException as error:
             answer = ("bare", f"{type(error).__name__}: {error}")
         connection.send(answer)
@@ -91,25 +90,26 @@ def can_limit_memory() -> bool:
 class Worker:
     """A process that tries cases; started again when it dies."""
 
-    def __init__(self, function: str, growth: int | None = None) -> None:
-        self.function, self.growth = function, growth
+    def __init__(self, growth: int | None = None) -> None:
+        self.growth = growth
         self.process: Any = None
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        if self.process is not None:
+            return
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, self.function, self.growth), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, self.growth))
         self.process.start()
         theirs.close()
         if not self.connection.poll(120):
-            raise RuntimeError(f"{self.function} does not start")
+            raise RuntimeError("the process of the cases does not start")
         self.connection.recv()
 
-    def attempt(self, case: Any, seconds: float) -> tuple[str, str]:
+    def attempt(self, function: str, case: Any, seconds: float) -> tuple[str, str]:
         """How a case went: within so many seconds, or it hangs."""
-        if self.process is None:
-            self._start()
-        self.connection.send(case)
+        self.start()
+        self.connection.send((function, case))
         try:
             if self.connection.poll(seconds):
                 outcome, detail = self.connection.recv()
@@ -137,23 +137,28 @@ def run_cases(
     seconds: float = 30.0,
     growth: int | None = None,
     most: int | None = None,
+    worker: Worker | None = None,
 ) -> Counts:
-    """Try cases (a description and a value each) until they, the time, or `most` are used up; first start not counted."""
-    counts, worker = Counts(), Worker(function, growth)
-    began = None
+    """Try cases (a description and a value each) until they, the time, or `most` are used up.
+
+    The start of the process does not count. A `worker` that is given is left running.
+    """
+    counts, began = Counts(), None
+    own = worker is None
+    worker = Worker(growth) if worker is None else worker
     try:
         for number, (description, case) in enumerate(cases):
             if most is not None and number >= most:
                 break
-            if worker.process is None:
-                worker._start()
+            worker.start()
             began = time.monotonic() if began is None else began
             if time.monotonic() - began > budget:
                 break
-            outcome, detail = worker.attempt(case, seconds)
+            outcome, detail = worker.attempt(function, case, seconds)
             counts.add(outcome, f"{description}: {detail}")
     finally:
-        worker.stop()
+        if own:
+            worker.stop()
     return counts
 
 

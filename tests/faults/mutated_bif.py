@@ -6,7 +6,7 @@ import itertools
 import os
 from typing import Any
 
-from harness import Counts, judge, run_cases, scratch
+from harness import Counts, Worker, judge, run_cases, scratch
 from texts import changed, corpus
 
 WORDS = [b"network", b"variable", b"probability", b"type", b"discrete", b"table", b"default", b"property", b"[", b"]"]
@@ -55,7 +55,7 @@ def attempt(path: str) -> tuple[str, str]:
     return "legal", ""
 
 
-def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
+def main(budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None) -> Counts:
     with scratch() as folder:
         path = os.path.join(folder, "file.bif")
 
@@ -65,4 +65,4 @@ def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
                     file.write(text)
                 yield what, path
 
-        return run_cases("mutated_bif:attempt", cases(), budget_seconds, most=most)
+        return run_cases("mutated_bif:attempt", cases(), budget_seconds, most=most, worker=worker)

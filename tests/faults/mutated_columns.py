@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 import numpy as np
-from harness import Counts, judge, run_cases, scratch
+from harness import Counts, Worker, judge, run_cases, scratch
 from texts import changed, corpus
 
 FILES = [
@@ -46,7 +46,7 @@ def attempt(path: str) -> tuple[str, str]:
     return ("refused", refused[0]) if refused else ("legal", "")
 
 
-def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
+def main(budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None) -> Counts:
     with scratch() as folder:
         path = os.path.join(folder, "file")
 
@@ -57,4 +57,4 @@ def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
                     file.write(text)
                 yield what, path
 
-        return run_cases("mutated_columns:attempt", cases(), budget_seconds, most=most)
+        return run_cases("mutated_columns:attempt", cases(), budget_seconds, most=most, worker=worker)

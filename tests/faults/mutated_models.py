@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import json
 import os
 import zipfile
@@ -18,7 +19,7 @@ from typing import Any
 
 import models
 import numpy as np
-from harness import Counts, judge, run_cases, scratch
+from harness import Counts, Worker, judge, run_cases, scratch
 
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
 NUMBERS = [0, 1, -1, 2, 3, 7, 64, 1000, 2**31, 2**53, 2**64, 10**400, -(2**63), 0.5, -0.5, 1e308, -1e308, 1e-320]
@@ -221,6 +222,52 @@ def mutated(parts: Parts, rng: np.random.Generator) -> tuple[Parts, str, bool]:
     return parts, "; ".join(said), legal
 
 
+# What ever failed, as changes that are tried on every model that has such a part. Each returns None if there is none.
+
+
+def _fitted(parts: Parts) -> dict[str, Any]:
+    values = parts[0]["values"]
+    return values["model"]["fitted"] if "model" in values else values["fitted"]
+
+
+def _set(parts: Parts, name: str, value: Any) -> bool | None:
+    if name not in parts[1]:
+        return None
+    parts[1][name] = value(parts[1][name])
+    return True
+
+
+def _one_more_state(parts: Parts) -> bool | None:
+    """The segmentation fault of the issue: more states than there are parameters for."""
+    states = _fitted(parts).get("states_")
+    if not states or not states.get("items"):
+        return None
+    states["items"][0][1]["list"].append(99)
+    return True
+
+
+def _drop(parts: Parts, name: str) -> bool | None:
+    return _fitted(parts).pop(name, None) and True
+
+
+KEPT: dict[str, Any] = {
+    "more states than parameters": _one_more_state,
+    "NaN among parameters": lambda parts: _set(parts, "parameters_", lambda A: np.full(A.shape, np.nan)),
+    "NaN among coefficients": lambda parts: _set(parts, "coef_", lambda A: np.full(A.shape, np.nan)),
+    "half of the parameters": lambda parts: _set(parts, "parameters_", lambda A: A[: len(A) // 2]),
+    "parameters of 32 bits": lambda parts: _set(parts, "parameters_", lambda A: (A + 0.1).astype(np.float32)),
+    "parameters of 1e308": lambda parts: _set(parts, "parameters_", lambda A: np.full(A.shape, 1e308)),
+    "coefficients of one column": lambda parts: _set(parts, "coef_", lambda A: A[..., :1]),
+    "indices beyond": lambda parts: _set(parts, "state_index_", lambda A: A + 1_000_000),
+    "indices below": lambda parts: _set(parts, "transition_index_", lambda A: A - 5),
+    "indices twice": lambda parts: _set(parts, "transition_index_", lambda A: np.repeat(A[:1], len(A), 0)),
+    "states without end": lambda parts: _set(parts, "cardinalities_", lambda A: np.full(len(A), 1 << 40)),
+    "no trace": lambda parts: _drop(parts, "trace_"),
+    "no labels": lambda parts: _drop(parts, "classes_"),
+    "no parameters": lambda parts: _drop(parts, "parameters_"),
+}
+
+
 # Trying one, in a process of its own
 
 
@@ -268,27 +315,33 @@ def fitted(case: str) -> tuple[str, str]:
         return "same", json.dumps(save_all(case))
 
 
-def attempt_any(case: Any) -> tuple[str, str]:
-    return fitted(case) if isinstance(case, str) else attempt(case)
-
-
-def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
-    from harness import Worker
-
+def main(
+    budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None, leave_out: tuple[str, ...] = ()
+) -> Counts:
     rng = np.random.default_rng(seed)
-    with scratch() as folder:
-        maker = Worker("mutated_models:attempt_any")
-        paths = json.loads(maker.attempt(folder, 600)[1])
-        references = {name: maker.attempt({"path": path}, 60)[1] for name, path in paths.items()}
-        maker.stop()
-        parts = {name: read_parts(path) for name, path in paths.items()}
+    ours = Worker() if worker is None else worker
+    try:
+        with scratch() as folder:
+            paths = json.loads(ours.attempt("mutated_models:fitted", folder, 600)[1])
+            paths = {name: path for name, path in paths.items() if name not in leave_out}
+            ask = "mutated_models:attempt"
+            references = {name: ours.attempt(ask, {"path": path}, 60)[1] for name, path in paths.items()}
+            parts = {name: read_parts(path) for name, path in paths.items()}
 
-        def cases() -> Iterator[tuple[str, Any]]:
-            path = os.path.join(folder, "changed")
-            while True:
-                for name in paths:
-                    changed, what, legal = mutated(parts[name], rng)
-                    write_parts(path, changed)
-                    yield f"{name}: {what}", {"path": path, "legal": legal, "reference": references[name]}
+            def cases() -> Iterator[tuple[str, Any]]:
+                path = os.path.join(folder, "changed")
+                for name, (what, made) in itertools.product(paths, KEPT.items()):
+                    changed = copy.deepcopy(parts[name][0]), dict(parts[name][1])
+                    if made(changed) is not None:
+                        write_parts(path, changed)
+                        yield f"{name}: {what}", {"path": path, "legal": False, "reference": references[name]}
+                while True:
+                    for name in paths:
+                        changed, what, legal = mutated(parts[name], rng)
+                        write_parts(path, changed)
+                        yield f"{name}: {what}", {"path": path, "legal": legal, "reference": references[name]}
 
-        return run_cases("mutated_models:attempt_any", cases(), budget_seconds, most=most)
+            return run_cases(ask, cases(), budget_seconds, most=most, worker=ours)
+    finally:
+        if worker is None:
+            ours.stop()

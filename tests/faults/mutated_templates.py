@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from harness import Counts, judge, run_cases
+from harness import Counts, Worker, judge, run_cases
 from texts import changed, corpus
 
 WORDS = [b"U00:", b"B", b"%x[0,0]", b"%x[-1,1]", b"%x[100,0]", b"%suffix3[0,0]", b"%x[0,9]", b"%y[0,0]", b"%x[,]", b"*"]
@@ -35,6 +35,6 @@ def attempt(text: bytes) -> tuple[str, str]:
     return "legal", ""
 
 
-def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
+def main(budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None) -> Counts:
     cases: Any = itertools.chain(corpus("template"), changed(TEMPLATES, seed, WORDS))
-    return run_cases("mutated_templates:attempt", cases, budget_seconds, most=most)
+    return run_cases("mutated_templates:attempt", cases, budget_seconds, most=most, worker=worker)

@@ -6,7 +6,7 @@ import itertools
 import os
 from typing import Any
 
-from harness import Counts, judge, run_cases, scratch
+from harness import Counts, Worker, judge, run_cases, scratch
 from texts import changed, corpus
 
 MODELS = [
@@ -46,7 +46,7 @@ def attempt(case: tuple[str, str]) -> tuple[str, str]:
     return "legal", ""
 
 
-def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
+def main(budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None) -> Counts:
     with scratch() as folder:
         path = os.path.join(folder, "file")
 
@@ -60,4 +60,4 @@ def main(budget_seconds: float, seed: int, most: int | None = None) -> Counts:
                     file.write(text)
                 yield f"{kind} {what}", (kind, path)
 
-        return run_cases("mutated_uai:attempt", cases(), budget_seconds, most=most)
+        return run_cases("mutated_uai:attempt", cases(), budget_seconds, most=most, worker=worker)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 from harness import Counts  # noqa: E402
 
 #: Modules that are tools, not kinds.
-TOOLS = {"harness", "models", "texts", "run"}
+TOOLS = {"bombs", "harness", "models", "texts", "run"}
 COLUMNS = ("cases", "refused", "same", "legal", "crash", "hang", "silent", "bare")
 
 
