@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,11 +28,15 @@ def check_forbidden(forbidden: Any) -> None:
     if isinstance(forbidden, Iterator):
         raise ValueError("forbidden must be a list of pairs of labels; got an iterator, which can be read only once")
     try:
-        bad = [pair for pair in forbidden if isinstance(pair, str) or len(pair) != 2]
+        bad = [pair for pair in forbidden if isinstance(pair, str) or len(pair) != 2 or not all(map(_is_label, pair))]
     except TypeError:
         bad = [forbidden]
     if bad:
         raise ValueError(f"forbidden must be pairs of labels or one of 'iob2', 'iobes'; got {bad[0]!r}")
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, str | bool | np.bool_ | numbers.Integral)
 
 
 def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any, Any]:

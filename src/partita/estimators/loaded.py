@@ -16,6 +16,8 @@ from ..core.results import Status, Trace
 
 #: Whole numbers in files end here: beyond, they are no longer exact in the arrays they go into.
 LARGEST = 1 << 53
+#: Sums of products with weights beyond this overflow, and their differences are NaN; no fit ends there.
+LARGEST_WEIGHT = 1e150
 #: What `check_run` looks at.
 RUN = ("n_iter_", "trace_", "status_")
 
@@ -33,7 +35,7 @@ def is_fitted(model: Any, *required: str) -> bool:
 def check_array(
     model: Any, name: str, shape: tuple[int | None, ...], dtype: Any = np.float64, finite: bool = True
 ) -> np.ndarray:
-    """An array of exactly this type; None in a shape stands for any length. `finite` refuses NaN and infinities."""
+    """An array of exactly this type; None in a shape is any length. `finite`: no NaN, no inf, nothing that leads there."""
     value = getattr(model, name)
     if not isinstance(value, np.ndarray):
         raise _wrong(name, "an array", value)
@@ -42,8 +44,9 @@ def check_array(
     if value.ndim != len(shape) or any(s is not None and s != n for s, n in zip(shape, value.shape, strict=True)):
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise ModelFileError(f"{name} must have shape ({wanted}), got {value.shape}")
-    if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise ModelFileError(f"{name} must be finite, got {value.ravel()[int(np.argmin(np.isfinite(value)))]}")
+    if finite and value.dtype.kind == "f" and value.size and not max(value.max(), -value.min()) <= LARGEST_WEIGHT:
+        wrong = value.ravel()[int(np.argmin(np.abs(value) <= LARGEST_WEIGHT))]
+        raise ModelFileError(f"{name} must hold finite numbers, at most {LARGEST_WEIGHT:g}, got {wrong}")
     if not value.flags.c_contiguous:
         setattr(model, name, np.ascontiguousarray(value))
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -300,6 +301,8 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        if not (self.class_weight is None or isinstance(self.class_weight, str | Mapping)):
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict by class, got {self.class_weight!r}")
         make_solver(self.solver)
         if check_constraints(self.constraints) and self.l1 > 0.0:
             raise ValueError(

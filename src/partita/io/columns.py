@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.columns import Columns
+from ..core.memory import check_memory
 from ..core.validation import check_count
+from .text import GZIP, read_all
 
-GZIP = b"\x1f\x8b"
 NEWLINE = 10
 #: What bytes.split takes as white space.
 IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
@@ -32,6 +33,8 @@ IS_SPACE = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
 BLANK = re.compile(rb"\n[ \t\r\x0b\x0c]*\n")
 #: Bytes that are read at a time from a file in blocks.
 CHUNK = 1 << 20
+#: How many times its size a text takes while it is read: as bytes, as words, as codes.
+NEEDED = 8.0
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 #: Options of `read_columns` and `iter_columns` for CoNLL-U: the ids 1-2 (multiword) and 1.1 (empty node) are no tokens.
 CONLLU: dict[str, Any] = {"separator": "\t", "comments": "#", "skip": r"\d+[-.]\d+"}
@@ -230,10 +233,12 @@ def _opened(source: Source) -> Iterator[tuple[BinaryIO, str]]:
 
 
 def _pieces(stream: BinaryIO, name: str, tokens: int | None) -> Iterator[bytes]:
-    """A file in pieces of at least `tokens` lines that end with a blank line."""
-    rest, lines = b"", 0
+    """A file in pieces of at least `tokens` lines that end with a blank line; whole if `tokens` is None."""
+    rest, lines, enough = b"", 0, 0
     try:
-        while chunk := stream.read(-1 if tokens is None else CHUNK):
+        if tokens is None:
+            rest = read_all(stream, name)
+        while tokens is not None and (chunk := b"".join(_chunks(stream, name, enough - len(rest)))):
             rest += chunk
             while tokens is not None:
                 newlines = np.flatnonzero(np.frombuffer(rest, np.uint8) == NEWLINE)
@@ -242,10 +247,22 @@ def _pieces(stream: BinaryIO, name: str, tokens: int | None) -> Iterator[bytes]:
                     break
                 yield rest[: cut.end()]
                 rest, lines = rest[cut.end() :], lines + int(np.searchsorted(newlines, cut.end()))
+            enough = 2 * len(rest)  # a sequence without end is not looked through again for every chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         lines += rest.count(b"\n")
         raise ValueError(f"{name}, after line {lines}: the gzip data are damaged or cut off ({error})") from error
     yield rest
+
+
+def _chunks(stream: BinaryIO, name: str, size: int) -> Iterator[bytes]:
+    """The next bytes of a stream, one chunk or as many as `size` takes, with a look at the memory there is."""
+    total = 0
+    while chunk := stream.read(CHUNK):
+        total += len(chunk)
+        check_memory(f"{name}: a sequence", NEEDED * total, "Is there no blank line between sequences?")
+        yield chunk
+        if total >= size:
+            return
 
 
 def _blocks(stream: BinaryIO, name: str, layout: _Layout, tokens: int | None) -> Iterator[Block]:

@@ -5,21 +5,35 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from typing import BinaryIO
 
+from ..core.memory import check_memory
 from .atomic import replacing
 
 GZIP = b"\x1f\x8b"
+CHUNK = 1 << 24
+#: How many times its size a text takes while it is read: as bytes, as a string, as words.
+NEEDED = 10.0
 Path = str | os.PathLike[str]
+
+
+def read_all(stream: BinaryIO, name: str) -> bytes:
+    """All bytes of a stream, with a look at the memory there is: a compressed file may hold a thousand times its size."""
+    chunks, total = [], 0
+    while chunk := stream.read(CHUNK):
+        chunks.append(chunk)
+        total += len(chunk)
+        check_memory(name, NEEDED * total, "Is it what you think it is? Read it in parts, or on a larger machine")
+    return b"".join(chunks)
 
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, without a byte order mark; gzip is found by its first bytes, whatever the name."""
-    with open(path, "rb") as file:
-        raw = file.read()
     name = os.fspath(path)
-    if raw.startswith(GZIP):
+    with open(path, "rb") as file:
+        compressed = file.peek(2)[:2] == GZIP
         try:
-            raw = gzip.decompress(raw)
+            raw = read_all(gzip.GzipFile(fileobj=file), name) if compressed else read_all(file, name)  # type: ignore[arg-type]
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{name}: the gzip data are damaged or cut off ({error})") from error
     at = raw.find(b"\0")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.memory import check_memory
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
 from ..structures import FactorGraph
@@ -111,6 +112,7 @@ def read_uai(
         raise words.fail(f"a model must begin with MARKOV or BAYES, got {kind!r}")
     n = words.count("the number of variables", 1)
     cardinalities = [words.count(f"the number of states of variable {v}", 1) for v in range(n)]
+    check_memory(f"{words.path}: states of variables", 8.0 * sum(cardinalities))
     scopes = []
     for k in range(words.count("the number of factors", 0)):
         arity = words.count(f"the number of variables of factor {k}", 0, n)
