@@ -39,11 +39,11 @@ y = rng.integers(0, 3, 200)
 model = SoftmaxRegression(solver=Slow(), tol=0.0, max_iter=1000)
 hidden = LatentSoftmax(solver=Slow(), tol=0.0, max_iter=300, n_init=4, l2=1.0, n_jobs=2)
 network = MarkovNetwork.ising([(0, 1), (1, 2)], solver=Slow(), tol=0.0, max_iter=300)
-grid = {"l2": [1.0, 2.0, 3.0]}
+grid, piped = {"l2": [1.0, 2.0, 3.0]}, {"softmaxregression__l2": [1.0, 2.0]}
 many = {
     "grid": lambda: GridSearchCV(model, grid, cv=2).fit(X, y),
     "grid, two jobs": lambda: GridSearchCV(model, grid, cv=2, n_jobs=2).fit(X, y),
-    "random": lambda: RandomizedSearchCV(make_pipeline(StandardScaler(), model), {"softmaxregression__l2": [1.0, 2.0]}, n_iter=2).fit(X, y),
+    "random": lambda: RandomizedSearchCV(make_pipeline(StandardScaler(), model), piped, n_iter=2).fit(X, y),
     "cross validation": lambda: cross_val_score(model, X, y, cv=3),
     "starts in threads": lambda: cross_val_score(hidden, X, y, cv=3),
     "bagging": lambda: BaggingClassifier(model, n_estimators=5).fit(X, y),

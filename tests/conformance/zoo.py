@@ -99,7 +99,9 @@ ATTRIBUTES = [[[w, "1"] for w in sentence] for sentence in TOKENS]
 WHOLE = ["long" if len(sentence) > 3 else "short" for sentence in TOKENS]
 GRAPHS, NODES = _graphs()
 MATCHES, PAIRS = _matchings()
-STATES = (np.random.default_rng(4).random((60, 4)) < 0.3 + 0.4 * np.random.default_rng(5).integers(0, 2, (60, 1))).astype(int)
+STATES = (np.random.default_rng(4).random((60, 4)) < 0.3 + 0.4 * np.random.default_rng(5).integers(0, 2, (60, 1))).astype(
+    int
+)
 FACES = np.arange(1.0, 7.0)
 COLUMNS = _columns()
 REFINED = CompositeLikelihood({1: 1.0}, refine="full")

@@ -115,13 +115,17 @@ def test_other_estimators_learn_beside_a_heavy_example(rng):
     weights[4] = 1e9
     X = (rng.random((30, 3)) < 0.5).astype(int)
     fits = {
-        "markov": [MarkovNetwork.ising([(0, 1), (1, 2)], l2=1.0, tol=t).fit(X, sample_weight=weights) for t in (1e-7, 1e-10)],
+        "markov": [
+            MarkovNetwork.ising([(0, 1), (1, 2)], l2=1.0, tol=t).fit(X, sample_weight=weights) for t in (1e-7, 1e-10)
+        ],
         "chain": [
             ChainCRF(l2=1.0, tol=t).fit([[[f"w{v}"] for v in row] for row in X], X[:, ::-1].tolist(), sample_weight=weights)
             for t in (1e-6, 1e-10)
         ],
         "graph": [
-            GraphCRF(l2=1.0, tol=t).fit([(row[:, None] * 1.0, [[0, 1], [1, 2]]) for row in X], list(X), sample_weight=weights)
+            GraphCRF(l2=1.0, tol=t).fit(
+                [(row[:, None] * 1.0, [[0, 1], [1, 2]]) for row in X], list(X), sample_weight=weights
+            )
             for t in (1e-7, 1e-10)
         ],
     }

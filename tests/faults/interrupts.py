@@ -1,8 +1,8 @@
 """Interrupts at random moments of every estimator's fit: it stays as it was, or is whole and usable; never half of each.
 
 ``python tests/faults/interrupts.py [seconds] [seed]`` prints counts. An interrupt comes before a random line of the library
-(chosen among all that a fit runs), or at a random time by a signal, wherever Python then is. Each estimator runs in a process
-of its own, so that a hang is noticed. A line can also be interrupted twice: two Ctrl-C in a row.
+(chosen among all that a fit runs), or at a random time by a signal, wherever Python then is. Each estimator runs in a
+process of its own, so that a hang is noticed. A line can also be interrupted twice: two Ctrl-C in a row.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
-#: What may come of an interrupt. "too late" also counts alarms after the end of a fit, and interrupts that were raised when all
-#: was stored. Python itself drops what is raised in destructors, and NumPy may make another error of an interrupt: both are counted,
-#: and the second must leave the estimator as it was.
+#: What may come of an interrupt. "too late": after the end of a fit, or raised when all was stored. Python itself drops what
+#: is raised in destructors, and NumPy may make another error of an interrupt; the estimator must then be as it was.
 OUTCOMES = ("tried", "as before", "kept", "too late", "dropped by Python", "another error, as before", "hangs", "failures")
 #: Seconds that a process may take beyond its time before it counts as hanging.
 GRACE = 120.0

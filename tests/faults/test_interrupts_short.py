@@ -34,11 +34,12 @@ def test_a_callback_that_raises_changes_nothing(name, iteration, monkeypatch):
 
     case = CASES[name]
     for model in (case.made(verbose=2), case.fitted(verbose=0)):
-        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError, match="in the callback"):
+        getattr(model, "model", model).verbose = 2
+        before = interrupts.contents(model)
+        with monkeypatch.context() as patch:
             patch.setattr(ProgressPrinter, "__call__", fail)
-            getattr(model, "model", model).verbose = 2
-            before = interrupts.contents(model)
-            case.fit(model)
+            with pytest.raises(ZeroDivisionError, match="in the callback"):
+                case.fit(model)
         assert interrupts.unchanged(before, interrupts.contents(model))
 
 

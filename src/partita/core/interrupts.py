@@ -28,8 +28,8 @@ def is_interrupt(error: BaseException | None) -> bool:
 def pass_on_in_search() -> None:
     """Called where a keyboard interrupt was caught, before what was found so far is kept.
 
-    Raises KeyboardInterrupt if the fit is one of many, as in a grid search: the next one would begin at once, and Ctrl-C would
-    have stopped nothing. It is recognised by who called: frames of the packages that do so, or of `tradeoff`.
+    Raises KeyboardInterrupt if the fit is one of many, as in a grid search: the next one would begin at once, and Ctrl-C
+    would have stopped nothing. It is recognised by who called: frames of the packages that do so, or of `tradeoff`.
     """
     frame = sys._getframe(1)
     while frame is not None:

@@ -64,7 +64,8 @@ class MatchingLikelihood(ByProducts):
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
         weights = np.split(
-            held_down(np.concatenate([g.weights for g in self.groups])), np.cumsum([len(g.weights) for g in self.groups])[:-1]
+            held_down(np.concatenate([g.weights for g in self.groups])),
+            np.cumsum([len(g.weights) for g in self.groups])[:-1],
         )
         self.scale = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
         self._messages: list[Any] = [None] * len(self.groups)

@@ -235,5 +235,11 @@ class _Run:
                         (exact, row), self.best = found, other
             if self.best is self.point and rows:
                 rows = rows[:-1]  # what was estimated there is now known
-        given = {"status": status, "n_iter": n_iter, "solver": self.method.name}
-        return conclude(exact, row, rows, tol=self.tol, gap_tol=self.gap_tol, **given)
+        return conclude(
+            *(exact, row, rows),
+            status=status,
+            n_iter=n_iter,
+            solver=self.method.name,
+            tol=self.tol,
+            gap_tol=self.gap_tol,
+        )
