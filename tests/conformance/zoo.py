@@ -149,6 +149,16 @@ CASES = {
         ("auto", "majorize", "constrained_newton"),
         {"l2": 0.0, "constraints": [Box(lower=-0.2, upper=0.6)]},
     ),
+    "SoftmaxRegression in pieces": Case(
+        SoftmaxRegression,
+        lambda m: m.partial_fit(X, Y, classes=[0, 1, 2]),
+        lambda m: m.predict_proba(X),
+    ),
+    "SoftmaxRegression on a stream": Case(
+        SoftmaxRegression,
+        lambda m: m.fit_stream([(X[:60], Y[:60]), (X[60:], Y[60:])], classes=[0, 1, 2]),
+        lambda m: m.predict_proba(X),
+    ),
     "LatentSoftmax": Case(
         LatentSoftmax,
         lambda m: m.fit(X, Y),
@@ -199,7 +209,7 @@ CASES = {
     ),
     "ChainCRF in pieces": Case(
         ChainCRF,
-        lambda m: m.partial_fit(ATTRIBUTES[:12], TAGS[:12]).partial_fit(ATTRIBUTES[12:], TAGS[12:]),
+        lambda m: m.partial_fit(ATTRIBUTES, TAGS),
         lambda m: m.predict(ATTRIBUTES),
         None,
         (),

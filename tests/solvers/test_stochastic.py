@@ -372,3 +372,64 @@ def _quietly(model, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y)
+
+
+METHODS = ("plain", "averaged", "adam", "saga", "svrg")
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 20])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_bound_is_stable_at_its_defaults_for_any_batch_size(batch_size, seed, wine):
+    objective = softmax_objective(*wine, l2=1.0)
+    optimum = minimize(objective, tol=1e-10).value
+    solution = minimize(objective, solver=StochasticBound(batch_size=batch_size, random_state=seed), max_iter=100)
+    assert solution.status in (Status.STALLED, Status.CONVERGED)
+    assert solution.value < 1.01 * optimum
+    assert solution.trace.objective[-1] == solution.value
+    assert np.nanmax(solution.trace.objective) == np.nanmax(solution.trace.objective[:2])  # no rise is reported on the way
+
+
+def test_single_digits_are_learned_at_the_defaults():
+    X, y = load_digits(return_X_y=True)
+    objective = softmax_objective(X[:600] / 16.0, y[:600], l2=0.1)
+    optimum = minimize(objective, tol=1e-10).value
+    solution = minimize(objective, solver=StochasticBound(batch_size=1), max_iter=60)
+    assert solution.status is not Status.UNSTABLE
+    assert solution.value < 1.1 * optimum
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("batch_size", [1, 5, 256])
+def test_gradient_descent_that_chooses_its_rate_is_stable(method, batch_size, wine):
+    objective = softmax_objective(*wine, l2=1.0)
+    optimum = minimize(objective, tol=1e-10).value
+    solution = minimize(objective, solver=SGD(batch_size=batch_size, method=method), max_iter=60)
+    assert solution.status in (Status.STALLED, Status.CONVERGED, Status.MAX_ITER)
+    assert solution.value < (1.05 if batch_size < 256 else 1.5) * optimum
+
+
+def test_a_first_epoch_that_explodes_is_taken_back(wine, monkeypatch):
+    """Steps a thousand times too long: the start itself is the best place known."""
+    objective = softmax_objective(*wine, l2=1.0)
+    optimum = minimize(objective, tol=1e-10).value
+    size = StochasticBound.size_of_step
+    monkeypatch.setattr(StochasticBound, "size_of_step", lambda self, state: 1000.0 * size(self, state))
+    solution = minimize(objective, solver=StochasticBound(batch_size=5), max_iter=100)
+    assert solution.value < 1.05 * optimum
+
+
+def test_steps_that_were_asked_for_are_kept(wine):
+    """What is the user's choice is not corrected but reported."""
+    objective = softmax_objective(*wine, l2=1.0)
+    solution = minimize(objective, solver=SGD(batch_size=5, learning_rate=100.0, decay=0.0), max_iter=50)
+    assert solution.status is Status.UNSTABLE
+    assert solution.trace.objective[-1] == solution.value == objective.at(solution.parameters).value
+
+
+def test_converged_is_measured_at_the_end(wine):
+    objective = softmax_objective(*wine, l2=1.0)
+    solution = minimize(objective, solver=StochasticBound(batch_size=20, patience=200), max_iter=400, tol=1e-4)
+    assert solution.status is Status.CONVERGED
+    exact = objective.at(solution.parameters)
+    assert np.abs(exact.gradient).max() / objective.scale <= 1e-4
+    assert solution.trace.gradient_norm[-1] == pytest.approx(np.abs(exact.gradient).max() / objective.scale)

@@ -12,11 +12,24 @@ SINGLE = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.compose"
 MANY = ("sklearn.utils.parallel", "sklearn.utils.estimator_checks")
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is a keyboard interrupt, or what compiled code made of one.
+
+    Numba and NumPy call Python now and then, to learn the type of an argument, say. An interrupt that comes just there is
+    the cause of a SystemError or a TypeError.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__
+    return False
+
+
 def pass_on_in_search() -> None:
     """Called where a keyboard interrupt was caught, before what was found so far is kept.
 
-    Raises KeyboardInterrupt if the fit is one of many, as in a grid search: the next one would begin at once, and Ctrl-C would
-    have stopped nothing. It is recognised by who called: frames of the packages that do so, or of `tradeoff`.
+    Raises KeyboardInterrupt if the fit is one of many, as in a grid search: the next one would begin at once, and Ctrl-C
+    would have stopped nothing. It is recognised by who called: frames of the packages that do so, or of `tradeoff`.
     """
     frame = sys._getframe(1)
     while frame is not None:

@@ -162,8 +162,8 @@ class Objective(Protocol):
     """A function to minimise.
 
     Where it is not smooth, `point.gradient` is the shortest subgradient: zero at the minimum and only there.
-    `scale` is what gradients are divided by before they are compared with a tolerance: the total weight of the data, in which
-    a few heavy examples count no more than many others (`core.weights.held_down`).
+    `scale` is what gradients are divided by before they are compared with a tolerance: the total weight of the data, in
+    which a few heavy examples count no more than many others (`core.weights.held_down`).
     `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
     units of one Hessian product. `blas_threads` is the most threads that dense linear algebra should take meanwhile, None
     for no limit. `costly_rays`, where it is true, says that a step along a ray costs nearly as much as a new point.

@@ -281,8 +281,8 @@ def conclude(
     value, norm, gap, _ = row
     if not np.isfinite(value) or not np.isfinite(norm):
         raise NumericalError(
-            f"{solver} ended where the objective is {value:g} with a gradient of {norm:g}: rescale the features, add a penalty "
-            "(l2 > 0), or choose another solver"
+            f"{solver} ended where the objective is {value:g} with a gradient of {norm:g}: rescale the features, add a "
+            "penalty (l2 > 0), or choose another solver"
         )
     if status is Status.CONVERGED and not (norm <= tol or (gap_tol is not None and gap <= gap_tol)):
         status = Status.PRECISION

@@ -16,9 +16,9 @@ def held_down(weights: FloatArray) -> FloatArray:
 
     Gradients are divided by the sum of these before they are compared with a tolerance. With the plain sum, an example of
     weight 1e9 makes the tolerance 1e9 times looser for all others, and a solver stops where nothing was learned from them.
-    Equal weights, and any that differ by no more than a factor of ten, stay as they are; a common factor of all weights stays
-    a common factor. A quantile high up is taken, not the median, because weights may nearly vanish for most examples (kernels,
-    masks), and a tolerance for those alone could not be met in double precision.
+    Equal weights, and any that differ by no more than a factor of ten, stay as they are; a common factor of all weights
+    stays a common factor. A quantile high up is taken, not the median, because weights may nearly vanish for most examples
+    (kernels, masks), and a tolerance for those alone could not be met in double precision.
     """
     top = float(weights.max(initial=0.0))
     if top <= LARGEST * float(weights.min(initial=top)):

@@ -15,7 +15,7 @@ from ..core.results import FloatArray
 
 #: Examples that are compared with those before at once, at least.
 WINDOW = 50
-#: Part of the examples whose class would have to be another one, and probability of so much by chance, from which on it counts.
+#: Part of the examples whose class would have to be another one, and probability of so much by chance, from which it counts.
 APART, CHANCE = 0.5, 1e-6
 
 
@@ -60,8 +60,8 @@ def _warn(before: FloatArray, latest: FloatArray, classes: Any) -> None:
     most = int(np.argmax(latest / latest.sum() - before / before.sum()))
     warnings.warn(
         f"partial_fit: of the last {latest.sum():.0f} examples {latest[most] / latest.sum():.0%} are of class "
-        f"{classes.tolist()[most]!r}, of the {before.sum():.0f} before {before[most] / before.sum():.0%}. A stream sorted by class "
-        "forgets the classes that came first: shuffle the examples before they are cut into pieces, or use fit",
+        f"{classes.tolist()[most]!r}, of the {before.sum():.0f} before {before[most] / before.sum():.0%}. A stream sorted "
+        "by class forgets the classes that came first: shuffle the examples before they are cut into pieces, or use fit",
         DataWarning,
         stacklevel=level,
     )

@@ -120,7 +120,7 @@ class ColumnTagger(SavedModel):
         self.label, self.columns, self.reading = label, columns, dict(reading or {})
 
     def fit(self, train: Columns, dev: Columns | None = None) -> ColumnTagger:
-        """Train on columns; `dev` are held-out ones for early stopping (see `ChainCRF.fit`). A failed fit changes nothing."""
+        """Train on columns; `dev` are held-out ones for early stopping, see `ChainCRF.fit`. A failed fit changes nothing."""
         with unchanged_on_failure(self), unchanged_on_failure(self.model), unchanged_on_failure(self.templates):
             return self._fit(train, dev)
 

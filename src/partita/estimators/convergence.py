@@ -33,7 +33,7 @@ def unsettled(*results: Result | None) -> str:
 
 
 def joined(first: Solution, then: Solution) -> Solution:
-    """Two runs, the second from where the first ended, as one. That place is a row of the second: it may see it otherwise."""
+    """Two runs, the second from where the first ended, as one. That place is told as the second sees it."""
     parts = [
         np.concatenate([getattr(first.trace, name)[:-1], getattr(then.trace, name) + shift])
         for name, shift in (("objective", 0.0), ("gradient_norm", 0.0), ("gap", 0.0), ("seconds", first.trace.seconds[-1]))

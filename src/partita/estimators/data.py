@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ..core.interrupts import is_interrupt
 from ..core.sparse import sound_csr
 
 #: Span of integer labels up to which they are counted, and number from which that is worth it.
@@ -87,8 +88,10 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
     before = dict(estimator.__dict__)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         estimator.__dict__ = before  # in one step: a second interrupt finds all of it or nothing
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
         raise
 
 

@@ -17,8 +17,8 @@ IMPROVEMENT = 1e-4
 RISE = 0.05
 #: What steps are multiplied by after an epoch whose loss rose, and how often.
 SHORTER, MOST_TIMES = 0.5, 30
-#: Largest entry of the mean gradient above which a loss that does not improve is due to steps that are too long, and how often
-#: they are shortened for that in a row.
+#: Largest entry of the mean gradient above which a loss that does not improve is due to steps that are too long, and how
+#: often they are shortened for that in a row.
 FLAT, TRIES = 1e-3, 3
 #: Epochs before gradients are corrected by those of the last visit: what the first epoch saw is out of date at once.
 PLAIN_EPOCHS = 2

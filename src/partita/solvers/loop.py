@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import CapabilityError
-from ..core.interrupts import pass_on_in_search
+from ..core.interrupts import is_interrupt, pass_on_in_search
 from ..core.parallel import blas_limit
 from ..core.protocols import Callback, Capability, EstimatedPoint, Objective, Point, Progress, Solver
 from ..core.results import FloatArray, Row, Solution, Status, conclude, measure
@@ -170,11 +170,13 @@ class _Run:
                     self._move(following)
                     norm, stop = self._add()
                     status = self._verdict(norm, stop, max_iter, time_limit)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError, TypeError) as error:
+            if not is_interrupt(error):
+                raise
             pass_on_in_search()
             within = getattr(self.state, "interrupted_at", None)
             if self.point is self.first and within is None:
-                raise  # there is nothing to keep
+                raise KeyboardInterrupt from error  # there is nothing to keep
             status = Status.INTERRUPTED
             if within is not None and not self.best.held_out:
                 self.best = EstimatedPoint(within, np.nan, np.full(self.objective.size, np.nan))
@@ -233,5 +235,11 @@ class _Run:
                         (exact, row), self.best = found, other
             if self.best is self.point and rows:
                 rows = rows[:-1]  # what was estimated there is now known
-        given = {"status": status, "n_iter": n_iter, "solver": self.method.name}
-        return conclude(exact, row, rows, tol=self.tol, gap_tol=self.gap_tol, **given)
+        return conclude(
+            *(exact, row, rows),
+            status=status,
+            n_iter=n_iter,
+            solver=self.method.name,
+            tol=self.tol,
+            gap_tol=self.gap_tol,
+        )
