@@ -52,7 +52,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
     Parameters
     ----------
     edges : list of pairs, path, DiscreteNetwork or networkx graph
-        (parent, child) by name, or a BIF file, of which structure and states are taken.
+        (parent, child) by name, or a BIF file, of which structure and states are taken; without a `fit` its tables too.
     cardinalities : dict, optional
         Number of states of variables (their values are then 0, 1, ...), or lists of states. Default: the values that occur.
     hidden : dict or list, optional
@@ -110,11 +110,20 @@ class BayesianNetwork(SavedModel, BaseEstimator):
 
     Notes
     -----
-    Data are a data frame, or an array with a column for each observed variable (or for all) in the order in which names
-    first occur in `edges`; integers in ascending order. None and NaN are unknown, and in arrays also the state -1. Where a
-    file names states by strings, numbers are such names if all of them are, else they count states from 0. Rows in which
-    nothing is known have log-likelihood zero and are left out of training. Rows that look the same to a hidden variable are
-    one to inference.
+    Data are a data frame (pandas, polars, pyarrow), a dict of columns, a list of dicts, or an array; what comes back is
+    of the same kind. Names win: columns may be in any order, and those that the network does not have are ignored with a
+    `DataWarning`. At `fit` every variable that is not hidden needs a column; afterwards an absent one is unknown. An
+    array has a column for each observed variable (or for all) in the order in which names first occur in `edges` or in
+    the file, integers in ascending order; after a fit to a frame, its columns are those of that frame.
+
+    None, NaN and ``pd.NA`` are unknown, and in arrays of integers also -1, unless it is a state. States of a variable are
+    of one kind: numbers, text or truth values. How a value is read depends on the states alone: text is itself; a number
+    is the state that is this number, or text that reads so (1 is "1"), and where no state is a number it counts states
+    from 0. A value that is none of the states is an error.
+
+    A BIF file or DiscreteNetwork has tables: without a fit, `predict` and the others use these. Rows in which nothing is
+    known have log-likelihood zero and are left out of training. Rows that look the same to a hidden variable are one to
+    inference.
 
     Examples
     --------
@@ -281,14 +290,17 @@ class BayesianNetwork(SavedModel, BaseEstimator):
             In which hidden variables are unknown in all rows and all others known.
         alpha : float, optional
             The penalty. Small ones relax too much, and from `alpha_crit` on, which grows with the number of rows, the
-            solution is trivial. Default: about where as many groups as there are hidden states begin to show.
+            solution is trivial. Default: about where as many groups as there are hidden states begin to show. That is not
+            the `alpha` of this network, so that `lower` is no bound on its `objective_`; give ``alpha=model.alpha`` for
+            that, or compare with `joint_objective`.
         units : {"absolute", "critical"}
             Whether `alpha` is the penalty, or to be multiplied with `alpha_crit`.
 
         Returns
         -------
         ConvexEM
-            With `objective`, `lower`, `gap`, `M`, `alpha_crit`, `trivial`, and `labels()`.
+            With `alpha`, `objective`, `lower`, `gap`, `M`, `alpha_crit`, `trivial`, `labels()`, and `joint_objective()`,
+            which is never below `lower`.
         """
         check_choice("units", units, ("absolute", "critical"))
         layout, states, values = self._learn_states(read_table(X))
@@ -337,7 +349,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         parts = given_parts(self.edges, self.cardinalities, self.hidden, self.gaussian)
         if parts is None:
             return False
-        vars(self).update(parts)
+        self.__dict__.update(parts)
         self._given = True
         return True
 
@@ -373,8 +385,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         if table.names is None and columns is not None and len(columns) == table.n_columns:
             shown = ", ".join("(ignored)" if name is None else str(name) for name in columns)
             warnings.warn(
-                "X does not have valid feature names, but BayesianNetwork was fitted with feature names; its columns are taken "
-                f"in the order of the fit: {shown}",
+                "X does not have valid feature names, but BayesianNetwork was fitted with feature names; its columns are "
+                f"taken in the order of the fit: {shown}",
                 DataWarning,
                 stacklevel=outside(),
             )
@@ -435,8 +447,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         rows = np.flatnonzero(np.isneginf(self._row_values(layout, objective, u)))
         if len(rows):
             warnings.warn(
-                f"{len(rows)} of {len(objective.sets.states)} rows are impossible in this network, the first is row {rows[0]}: "
-                "what is said of their unknown values counts zeros in tables as tiny numbers",
+                f"{len(rows)} of {len(objective.sets.states)} rows are impossible in this network, first row {rows[0]}: what is "
+                "said of their unknown values counts zeros in tables as tiny numbers",
                 DataWarning,
                 stacklevel=outside(),
             )

@@ -27,8 +27,8 @@ FAR = 10
 class StateNames:
     """How values are read as the states of one variable.
 
-    Numbers are states that are these numbers, or text that reads so ("1" in a file is 1). If no state is a number, they count
-    states from 0. True and False are states of these names, or 1 and 0. Text is itself.
+    Numbers are states that are these numbers, or text that reads so ("1" in a file is 1). If no state is a number, they
+    count states from 0. True and False are states of these names, or 1 and 0. Text is itself.
     """
 
     def __init__(self, states: Sequence[Any]) -> None:
@@ -161,7 +161,9 @@ def _check_objects(name: Name, values: Any, rows: IntArray) -> None:
                 continue
             row = int(rows[[type(other) is cls for other in values.tolist()].index(True)])
             raise ValueError(f"row {row} has {value!r} for {name!r}, which cannot be a state; states are numbers or text")
-        if issubclass(cls, float | np.floating) and np.isinf([v for v in values.tolist() if type(v) is cls]).any():
+        if issubclass(cls, float | np.floating) and any(
+            math.isinf(value) for value in values.tolist() if type(value) is cls
+        ):
             raise ValueError(f"{name!r} has an infinite value, which is no state")
 
 
@@ -256,7 +258,9 @@ def _odd_one(name: Name, states: list[Any], found: list[Any], where: IntArray) -
         nines = isinstance(code, int) and set(str(abs(code))) == {"9"} and abs(code) > 9
         if (code == -1 and rest[0] == 0) or (away and (nines or code < 0)):
             count = int(np.sum(where == found.index(code)))
-            return f"{name!r} has {len(states)} states, of which {code} is one, though it looks like a code for unknown ({count} rows)"
+            return (
+                f"{name!r} has {len(states)} states, one of them {code}, which looks like a code for unknown ({count} rows)"
+            )
     return ""
 
 

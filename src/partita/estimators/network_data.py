@@ -269,7 +269,9 @@ def _find_columns(
     found = set(names)
     absent = [name for name in nodes if name not in found and (fitted or name not in hidden)]
     if len(absent) == len(nodes):
-        raise ValueError(f"no column of the data is a variable of the network: they are {listed(names)}, it has {listed(nodes)}")
+        raise ValueError(
+            f"no column of the data is a variable of the network: they are {listed(names)}, it has {listed(nodes)}"
+        )
     if absent and not fitted:
         extra = [name for name in names if name not in nodes]
         raise ValueError(

@@ -35,7 +35,17 @@ def given_parts(edges: Any, cardinalities: Any, hidden: Any, gaussian: Any) -> d
         logs = [np.log(table / table.sum(-1, keepdims=True)) for table in network.tables]
     parameters = np.concatenate([np.maximum(np.ravel(log), NEVER) for log in logs])
     nothing = np.zeros(0)
-    values = (description.nodes, description.parents, states, description.hidden, "tied", parameters, nothing, nothing, "objects")
+    values = (
+        description.nodes,
+        description.parents,
+        states,
+        description.hidden,
+        "tied",
+        parameters,
+        nothing,
+        nothing,
+        "objects",
+    )
     return dict(zip(PARTS, values, strict=True)) | {"columns_": None, "n_features_in_": len(description.observed)}
 
 

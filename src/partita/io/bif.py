@@ -466,7 +466,10 @@ def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]
             raise parser.fail(f"the distribution of {child} has no numbers {which}", block.at)
     wrong = far_sum(found)
     if wrong is not None:
-        place, total = int(places.flat[wrong[0]]), "zero" if wrong[1] == 0.0 else f"{wrong[1]:.9g} instead of one; {SUM_CURE}"
+        place, total = (
+            int(places.flat[wrong[0]]),
+            "zero" if wrong[1] == 0.0 else f"{wrong[1]:.9g} instead of one; {SUM_CURE}",
+        )
         raise parser.fail(f"a distribution of {child} sums to {total}", place)
     sums = found.sum(-1)
     far = np.abs(sums - 1.0)

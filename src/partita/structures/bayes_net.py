@@ -46,7 +46,9 @@ class BayesNet:
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu") or (given < 1).any():
             raise ValueError(f"cardinalities must be integers >= 1, one for each variable; got {cardinalities!r}")
         self.cardinalities = given.astype(np.int64)
-        self.parents, self.leaves = ([_checked(what, of, len(given)) for of in each] for what, each in (("parents", parents), ("leaves", leaves)))
+        self.parents, self.leaves = (
+            [_checked(what, of, len(given)) for of in each] for what, each in (("parents", parents), ("leaves", leaves))
+        )
         if len(self.parents) != len(given):
             raise ValueError(f"parents must have an entry for each of {len(given)} variables, got {len(self.parents)}")
         loop = find_cycle(dict(enumerate(self.parents)))
