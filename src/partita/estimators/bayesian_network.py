@@ -447,7 +447,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         rows = np.flatnonzero(np.isneginf(self._row_values(layout, objective, u)))
         if len(rows):
             warnings.warn(
-                f"{len(rows)} of {len(objective.sets.states)} rows are impossible in this network, first row {rows[0]}: what is "
+                f"{len(rows)} of {len(objective.sets.states)} rows are impossible here, the first is row {rows[0]}: what is "
                 "said of their unknown values counts zeros in tables as tiny numbers",
                 DataWarning,
                 stacklevel=outside(),

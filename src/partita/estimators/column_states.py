@@ -155,7 +155,8 @@ def _check_objects(name: Name, values: Any, rows: IntArray) -> None:
         kind = kind_of(cls)
         if kind == "dates or times":
             raise _dates(name)
-        if cls.__hash__ is None or issubclass(cls, bytes | tuple):
+        odd = issubclass(cls, numbers.Complex) and not issubclass(cls, numbers.Real)
+        if odd or cls.__hash__ is None or issubclass(cls, bytes | tuple):
             value = next(value for value in values.tolist() if type(value) is cls)
             if cls is tuple and _hashable(value):
                 continue

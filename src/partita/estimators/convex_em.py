@@ -63,7 +63,8 @@ class ConvexEM:
 
     def __repr__(self) -> str:
         trivial = ", trivial" if self.trivial else ""
-        return f"ConvexEM(alpha={self.alpha:.6g}, lower={self.lower:.6g} at this alpha, gap={self.gap:.1e}, names={self.names}{trivial})"
+        bound = f"lower={self.lower:.6g} at this alpha, gap={self.gap:.1e}"
+        return f"ConvexEM(alpha={self.alpha:.6g}, {bound}, names={self.names}{trivial})"
 
     @property
     def objective(self) -> float:

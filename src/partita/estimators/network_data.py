@@ -116,7 +116,7 @@ def _states(what: str, name: Name, value: Any) -> int | list[Any]:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         if value < 1:
             raise ValueError(f"{what}[{name!r}] must be at least 1, got {value}")
-        if value > MOST_ENTRIES:
+        if int(value) > MOST_ENTRIES:
             raise ValueError(f"{what}[{name!r}] must be at most {MOST_ENTRIES}, got {value}")
         return int(value)
     several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
@@ -245,7 +245,7 @@ def _as_numbers(labels: list[Any]) -> Any:
 def _labels(labels: Any) -> Any:
     """Labels as an array that keeps them as they are."""
     kinds = {type(label) for label in labels}
-    if len(kinds) == 1 and kinds <= {int, float, bool, str} or kinds == {int, float}:
+    if (len(kinds) == 1 and kinds <= {int, float, bool, str}) or kinds == {int, float}:
         return np.array(labels)
     out = np.empty(len(labels), dtype=object)
     out[:] = labels
@@ -275,8 +275,8 @@ def _find_columns(
     if absent and not fitted:
         extra = [name for name in names if name not in nodes]
         raise ValueError(
-            f"the data have no column {listed(absent)}: add it (with None or NaN where unknown), or name it in hidden with its "
-            f"number of states, as hidden={{{absent[0]!r}: 2}}"
+            f"the data have no column {listed(absent)}: add it (with None or NaN where unknown), or name it in hidden with "
+            f"its number of states, as hidden={{{absent[0]!r}: 2}}"
             + (f". There are columns that the network does not have: {listed(extra)}" if extra else "")
         )
     place = {name: j for j, name in enumerate(names)}
@@ -307,8 +307,8 @@ def _positions(
         if table.n_columns != len(order):
             shown = ", ".join("(ignored)" if name is None else str(name) for name in order)
             raise ValueError(
-                f"the data have no names and {table.n_columns} columns; the network was fitted to a frame of {len(order)}, in this "
-                f"order: {shown}. Give these, or a data frame"
+                f"the data have no names and {table.n_columns} columns; the network was fitted to a frame of {len(order)}, "
+                f"in this order: {shown}. Give these, or a data frame"
             )
         return order
     needed = [name for name in nodes if name not in hidden]
