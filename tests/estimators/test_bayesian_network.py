@@ -675,7 +675,7 @@ def test_sizes_are_compared_with_memory_before_work():
     for options in ({"hidden": {"a": 10**12}}, {"cardinalities": {"a": 10**12}}):
         with pytest.raises(ValueError, match="must be at most 100000000, got 1000000000000"):
             BayesianNetwork(CHAIN, **options).fit(chain_frame())
-    with pytest.raises(ValueError, match="18446744073709551616 entries|36893488147419103232 entries"):
+    with pytest.raises(ValueError, match=r"18446744073709551616 entries|36893488147419103232 entries"):
         BayesianNetwork([(v, 64) for v in range(64)]).fit(np.arange(130).reshape(2, 65) % 2)
 
 

@@ -167,3 +167,9 @@ def test_intervals_of_pandas_are_states():
 def test_gaussian_variables_are_numbers(values):
     with pytest.raises(ValueError, match="'g' is Gaussian and must hold numbers, but row "):
         BayesianNetwork([("a", "g")], gaussian=["g"]).fit(pd.DataFrame({"a": [0, 1, 0], "g": values}))
+
+
+def test_one_and_unknown_are_no_spins_where_another_column_has_codes():
+    X = np.array([[-1, 0], [1, 1], [1, -1], [-1, 1]])
+    assert BayesianNetwork(EDGES, random_state=0).fit(X).states_ == {"a": [1], "b": [0, 1]}
+    assert BayesianNetwork(EDGES, {"a": 2}, random_state=0).fit(X[:, [0, 0]] * [1, 0]).states_ == {"a": [0, 1], "b": [0]}

@@ -25,7 +25,8 @@ from ..solvers import EM
 from .convergence import warn_if_short
 from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
 from .data import unchanged_on_failure
-from .network_data import NetworkLayout, describe, outside
+from .named_columns import outside
+from .network_data import NetworkLayout, describe
 from .network_parts import PARTS, checked_layout, given_parts
 from .network_starts import fresh_states, given_start, random_starts
 from .persistence import SavedModel

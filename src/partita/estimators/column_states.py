@@ -205,11 +205,20 @@ def state_codes(name: Name, column: Column, states: Sequence[Any]) -> IntArray:
     return out
 
 
-def shown_states(name: Name, column: Column) -> tuple[list[Any], str]:
-    """The states that a column shows or declares, and a sentence if one of them looks like a code for unknown."""
+def has_codes(column: Column) -> bool:
+    """Whether -1 clearly means unknown: in an array of integers, with states that are not 1."""
+    values = column.values
+    return column.codes and bool((values == -1).any()) and bool(((values >= 0) & (values != 1)).any())
+
+
+def shown_states(name: Name, column: Column, spins: bool = True) -> tuple[list[Any], str]:
+    """The states that a column shows or declares, and a sentence if one of them looks like a code for unknown.
+
+    `spins`: -1 and 1 alone are refused, as they may be the two states.
+    """
     if column.categories is not None:
         return check_labels(f"categories of {name!r}", column.categories), ""
-    if column.array and column.values.dtype.kind in "if":
+    if spins and column.array and column.values.dtype.kind in "if":
         cure = f"Give (X + 1) // 2, a data frame, or cardinalities={{{name!r}: [-1, 1]}}"
         refuse_spins(f"the column {name!r}", np.unique(column.values[~column.unknown]), cure)
     rows = known_rows(name, column)
@@ -258,10 +267,8 @@ def _odd_one(name: Name, states: list[Any], found: list[Any], where: IntArray) -
         away = min(abs(code - rest[0]), abs(code - rest[-1])) > FAR * max(1, rest[-1] - rest[0])
         nines = isinstance(code, int) and set(str(abs(code))) == {"9"} and abs(code) > 9
         if (code == -1 and rest[0] == 0) or (away and (nines or code < 0)):
-            count = int(np.sum(where == found.index(code)))
-            return (
-                f"{name!r} has {len(states)} states, one of them {code}, which looks like a code for unknown ({count} rows)"
-            )
+            what = f"a code for unknown ({int(np.sum(where == found.index(code)))} rows)"
+            return f"column {name!r} has {len(states)} states, one of them {code}, which looks like {what}"
     return ""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numbers
+import sys
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from ..core.results import IntArray
 
 
 def column_names(X: Any) -> list[Hashable] | None:
-    """Names of the columns of a data frame (pandas, polars, pyarrow); None for arrays, lists, and frames that were given none.
+    """Names of the columns of a data frame (pandas, polars, pyarrow), or None for arrays, lists and frames without names.
 
     Names are strings or integers. As in scikit-learn, strings beside other names are a TypeError, and names of any other
-    kind count as none, unless all of them are tuples. The numbers 0, 1, ... in order are what pandas gives columns that have no name.
+    kind count as none. So do the numbers 0, 1, ... in order, which pandas gives columns that have no name.
     """
     found = getattr(X, "column_names", None)  # pyarrow, whose `columns` are the columns themselves
     if found is None:
@@ -28,7 +29,7 @@ def column_names(X: Any) -> list[Hashable] | None:
     kinds = {"text" if isinstance(name, str) else type(name).__name__ for name in names}
     if "text" in kinds and len(kinds) > 1:
         raise TypeError(f"names of columns must be all strings or all integers, got {sorted(kinds)}")
-    if not kinds <= {"text"} and not kinds <= {"int"} and not kinds <= {"tuple"}:
+    if not kinds <= {"text"} and not kinds <= {"int"}:
         return None
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < len(names) else []
     if twice:
@@ -67,9 +68,14 @@ def match_columns(
             f"X has {len(extra)} column{'' if one else 's'} that {owner} does not have, {listed(extra)}: "
             f"{'it is' if one else 'they are'} ignored",
             DataWarning,
-            stacklevel=2,
+            stacklevel=outside(),
         )
     return np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
+
+
+def is_numbering(names: Iterable[Any], count: int) -> bool:
+    """Whether names are the integers from 0 to count - 1, in any order."""
+    return set(names) == set(range(count)) and not any(isinstance(name, str | float) for name in names)
 
 
 def order_columns(estimator: Any, names: Sequence[Hashable] | None, n_columns: int) -> IntArray | None:
@@ -83,14 +89,17 @@ def order_columns(estimator: Any, names: Sequence[Hashable] | None, n_columns: i
     if names is not None and kept is not None:
         places = match_columns(kept.tolist(), names, who)
         return None if np.array_equal(places, np.arange(n_columns)) else places
-    if names is not None and sorted(map(str, names)) != sorted(map(str, range(n_columns))):
-        warnings.warn(f"X has feature names, but {who} was fitted without feature names", UserWarning, stacklevel=2)
     if kept is not None:
         warnings.warn(
-            f"X does not have valid feature names, but {who} was fitted with feature names", UserWarning, stacklevel=2
+            f"X does not have valid feature names, but {who} was fitted with feature names",
+            UserWarning,
+            stacklevel=outside(),
         )
-    if names is not None and set(names) == set(range(n_columns)):
+    if names is None:
+        return None
+    if is_numbering(names, n_columns):
         return np.argsort(np.array(names, dtype=np.int64))
+    warnings.warn(f"X has feature names, but {who} was fitted without feature names", UserWarning, stacklevel=outside())
     return None
 
 
@@ -98,3 +107,11 @@ def listed(names: Sequence[Any], most: int = 6) -> str:
     """Names for a message, the first few of many."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+
+
+def outside() -> int:
+    """The `stacklevel` at which a warning points to the caller of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("partita", "contextlib"):
+        level, frame = level + 1, frame.f_back
+    return level

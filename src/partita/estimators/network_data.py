@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import numbers
 import os
 import warnings
@@ -17,8 +16,8 @@ from ..core.memory import product
 from ..core.results import FloatArray, IntArray
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
-from .column_states import StateNames, check_labels, numbers_of, shown_states, state_codes
-from .named_columns import listed
+from .column_states import StateNames, check_labels, has_codes, numbers_of, shown_states, state_codes
+from .named_columns import listed, outside
 from .states import doubtful_states, warn_states
 from .tables import Column, Name, Table, write_table
 
@@ -163,6 +162,7 @@ class NetworkLayout:
         columns = _find_columns(table, description.nodes, description.hidden)
         states: dict[Name, list[Any]] = {}
         doubts: list[tuple[str, str]] = []
+        spins = not any(map(has_codes, columns.values()))
         for name in description.nodes:
             if name in description.gaussian:
                 continue
@@ -172,11 +172,11 @@ class NetworkLayout:
             elif given is not None:
                 states[name] = given
             else:
-                states[name], odd = shown_states(name, columns[name])
+                states[name], odd = shown_states(name, columns[name], spins)
                 doubts.append(_doubt(name, columns[name], states[name], odd))
         cures = ", ".join(dict.fromkeys(cure for _, cure in doubts if cure))
         meant = "cardinalities={name: [states]} says that they are meant"
-        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}", outside() + 1)
+        warn_states([why for why, _ in doubts], f"If they are not meant, {cures}; {meant}")
         return cls(description.nodes, description.parents, states, description.hidden)
 
     def read(
@@ -289,14 +289,6 @@ def _warn_extra(extra: list[Name]) -> None:
         what = "a column" if len(extra) == 1 else f"{len(extra)} columns"
         told = f"the data have {what} that the network does not have, ignored: {listed(extra)}"
         warnings.warn(told, DataWarning, stacklevel=outside())
-
-
-def outside() -> int:
-    """The `stacklevel` of a warning, given by the caller of this, that names the line which called the library."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and os.path.dirname(os.path.dirname(__file__)) in frame.f_code.co_filename:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _positions(

@@ -1,4 +1,4 @@
-"""Numbers of states that may not be meant, said in a warning."""
+"""Tables of states as users give them, and numbers of states that may not be meant."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import DataWarning
+from ..core.results import IntArray
+from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
+from .named_columns import listed, outside
 
 #: States from which a column looks like a quantity rather than a set of labels.
 MANY = 50
 #: States that nothing shows, from which one value looks like a code for something else.
 GAP = 5
+#: Numbers from which a state cannot be meant.
+LARGEST = 2**53
+#: What to do with labels.
+NUMBERING = "Number the states 0, 1, ..., as with pandas.factorize or scikit-learn's OrdinalEncoder"
 
 
 def doubtful_states(name: Any, n_states: int, values: Sequence[Any], kind: str) -> str:
@@ -33,25 +42,81 @@ def doubtful_states(name: Any, n_states: int, values: Sequence[Any], kind: str) 
     --------
     >>> from partita.estimators.states import doubtful_states
     >>> doubtful_states("smoker", 1000, [0, 1, 999], "numbers")
-    "'smoker' has 1000 states, 0 to 999, though only 3 values occur (0, 1, 999)"
+    "column 'smoker' has 1000 states, 0 to 999, though only 3 values occur (0, 1, 999)"
     >>> doubtful_states("smoker", 2, [0, 1], "numbers")
     ''
     """
     seen = len(values)
     if kind == "categories" and n_states > seen:
-        return f"{name!r} has {n_states} states, its categories, though only {seen} of them occur"
+        return f"column {name!r} has {n_states} states, its categories, though only {seen} of them occur"
     if kind == "numbers" and n_states - seen >= max(GAP, seen):
         shown = ", ".join(map(str, values[:3])) + (", ..." if seen > 4 else "") + (f", {values[-1]}" if seen > 3 else "")
-        return f"{name!r} has {n_states} states, 0 to {n_states - 1}, though only {seen} values occur ({shown})"
+        return f"column {name!r} has {n_states} states, 0 to {n_states - 1}, though only {seen} values occur ({shown})"
     if n_states > MANY:
         why = {"numbers": f"one for every whole number up to {n_states - 1}", "values": "one for each different value"}
-        return f"{name!r} has {n_states} states, {why.get(kind, 'one for each category')}"
+        return f"column {name!r} has {n_states} states, {why.get(kind, 'one for each category')}"
     return ""
 
 
-def warn_states(sentences: Sequence[str], cure: str, stacklevel: int = 3) -> None:
+def warn_states(sentences: Sequence[str], cure: str) -> None:
     """One DataWarning for all columns that `doubtful_states` has something to say about."""
     told = [sentence for sentence in sentences if sentence]
     if told:
         more = f"; and {len(told) - 3} more columns" if len(told) > 3 else ""
-        warnings.warn(f"{'; '.join(told[:3])}{more}. {cure}", DataWarning, stacklevel=stacklevel)
+        warnings.warn(f"{'; '.join(told[:3])}{more}. {cure}", DataWarning, stacklevel=outside())
+
+
+def read_states(X: Any, names: Sequence[Any] | None = None, spins: bool = False) -> IntArray:
+    """Rows of states as integers, -1 where they are unknown (-1, None, NaN or ``pd.NA``).
+
+    Parameters
+    ----------
+    X : table
+        An array, a list of rows or a data frame.
+    names : sequence, optional
+        Of the columns, for messages. Default: their numbers.
+    spins : bool
+        Take -1 and 1 alone as 1 and unknown, as one question may have them. Else they are refused.
+    """
+    found = np.asarray(X)
+    if found.ndim != 2 or found.shape[0] == 0:
+        raise ValueError(f"X must have shape (n_samples, n_variables) with at least one row, got {found.shape}")
+    if found.dtype.kind == "O":
+        found = _numbers(found)
+    if found.dtype.kind not in "iufb":
+        raise ValueError(f"X must hold integers, the state of each variable; got {found.dtype}. {NUMBERING}")
+    low = np.nanmin(found, initial=0) if found.dtype.kind in "if" else 0
+    if low < 0:
+        refuse_ignored("X", found, "Where it stands for unknown, give -1, NaN or None")
+        if not spins:
+            _refuse_spins(found, names)
+    if found.dtype.kind == "f":
+        found = np.where(np.isnan(found), -1.0, found)
+        if not (found == np.round(found)).all():
+            raise ValueError("X must hold integers, the state of each variable (None, NaN or -1 for unknown)")
+    if found.max(initial=0) >= LARGEST or low <= -LARGEST:
+        raise ValueError(f"X must hold integers, the state of each variable; got {found.max() if low > -LARGEST else low}")
+    return found.astype(np.int64)
+
+
+def _numbers(table: Any) -> Any:
+    try:
+        rows = [[np.nan if is_unknown(value) else value for value in row] for row in table]
+        if any(isinstance(value, str | bytes) for row in rows for value in row):
+            raise TypeError
+        return np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"X must hold integers, the state of each variable. {NUMBERING}") from None
+
+
+def _refuse_spins(found: Any, names: Sequence[Any] | None) -> None:
+    """Refuse -1 in columns of -1 and 1 only, unless it clearly means unknown in another column."""
+    minus = (found == -1).any(0)
+    spins = minus & (found == 1).any(0) & (np.isin(found, (-1, 1)) | (found != found)).all(0)
+    if not spins.any() or (minus & ~spins & (found >= 0).any(0)).any():
+        return
+    cure = "Give (X + 1) // 2 {}, so that they are 0 and 1; where -1 does mean unknown, give NaN or None"
+    if spins.all():
+        refuse_spins("X", found, cure.replace(" {}", ""))
+    columns = [j if names is None else names[j] for j in np.flatnonzero(spins).tolist()]
+    refuse_spins(f"column {listed(columns)} of X", found[:, spins], cure.format("there"))
