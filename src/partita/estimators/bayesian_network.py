@@ -369,6 +369,8 @@ class BayesianNetwork(SavedModel, BaseEstimator):
 
     def _validate_loaded(self) -> None:
         """Raise a ValueError if the parts of a model file do not fit together."""
+        self._check_parameters()
+        generator(self.random_state)
         if set(PARTS) & set(vars(self)):
             checked_layout(vars(self))
 
