@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from partita.structures import bayes_net
 from partita.structures.bayes_net import BayesNet, find_cycle
 from partita.structures.unknown_sets import UnknownSets
 
@@ -132,3 +133,41 @@ def test_cycles_are_named():
     )
     with pytest.raises(ValueError, match="no cycle, got"):
         BayesNet([2, 2], [(1,), (0,)])
+
+
+@pytest.mark.parametrize(
+    ("cardinalities", "parents", "leaves", "message"),
+    [
+        ([2, 0], [(), ()], [], "cardinalities must be integers >= 1"),
+        ([2, 1.5], [(), ()], [], "cardinalities must be integers"),
+        ([[2, 2]], [(), ()], [], "cardinalities must be integers"),
+        ([2, 2], [()], [], "parents must have an entry for each of 2 variables, got 1"),
+        ([2, 2], [(), (2,)], [], "parents must be tuples of different variables below 2"),
+        ([2, 2], [(), (-1,)], [], "parents must be tuples of different variables below 2"),
+        ([2, 2], [(), (0, 0)], [], "parents must be tuples of different variables"),
+        ([2, 2], [(), ("a",)], [], "parents must be tuples"),
+        ([2, 2], [(), 0], [], "parents must be tuples"),
+        ([2, 2], [(), (0,)], [(5,)], "leaves must be tuples of different variables below 2"),
+        ([2, 2], [(1,), (0,)], [], "no cycle"),
+        ([2] * 65, [()] * 64 + [tuple(range(64))], [], "a network of 36893488147419103360 probabilities needs"),
+        ([10**6, 10**6], [(), (0,)], [], "a network of 1000001000000 probabilities needs 16 TB"),
+        ([2] * 64, [()] * 64, [tuple(range(64))], "needs 295 EB"),
+    ],
+)
+def test_networks_that_cannot_be_are_refused(cardinalities, parents, leaves, message):
+    with pytest.raises(ValueError, match=message):
+        BayesNet(cardinalities, parents, leaves)
+
+
+def test_weights_must_fit():
+    net = BayesNet([2, 3], [(), (0,)])
+    with pytest.raises(ValueError, match=r"weights must be 8 numbers, got \(7,\)"):
+        net.log_distributions(np.zeros(7))
+
+
+def test_draws_in_pieces_are_the_same(monkeypatch):
+    net = BayesNet([3, 4], [(), (0,)])
+    flat = np.exp(net.log_distributions(np.arange(15.0) % 4))
+    whole = net.sample(flat, 500, 0)
+    monkeypatch.setattr(bayes_net, "CELLS", 10)
+    np.testing.assert_array_equal(net.sample(flat, 500, 0), whole)

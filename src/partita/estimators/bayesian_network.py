@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.errors import DataWarning
+from ..core.errors import DataWarning, NumericalError
 from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
@@ -371,8 +371,12 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         """Raise a ValueError if the parts of a model file do not fit together."""
         self._check_parameters()
         generator(self.random_state)
-        if set(PARTS) & set(vars(self)):
-            checked_layout(vars(self))
+        if not set(PARTS) & set(vars(self)):
+            return
+        layout = checked_layout(vars(self))
+        if "columns_" not in vars(self):  # a file of an older version
+            names = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else None
+            self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
 
     def _layout(self) -> NetworkLayout:
         if "parameters_" not in vars(self):
@@ -441,7 +445,7 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         """log p of rows, in standard units, with true zeros."""
         true = u.copy()
         true[: layout.net.size][self.parameters_[: layout.net.size] <= NEVER] = -np.inf
-        return objective.sets.row_values(true)
+        return _refuse_nan(objective.sets.row_values(true))
 
     def _warn_impossible(self, layout: NetworkLayout, objective: NetworkLikelihood, u: FloatArray) -> None:
         """Say so if what is known in rows has probability zero: then nothing follows for what is unknown."""
@@ -501,7 +505,11 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         tables = objective.sets.variable_marginals(u, layout.net.n)
         some: Any = (objective.sets.states[:, : layout.net.n] < 0).any(axis=0)
         asked = [v for v, name in enumerate(layout.discrete) if some[v] or name in layout.hidden]
-        return {layout.discrete[v]: np.minimum(tables[v] / tables[v].sum(1, keepdims=True), 1.0) for v in asked}
+        with np.errstate(invalid="ignore"):
+            found = {layout.discrete[v]: np.minimum(tables[v] / tables[v].sum(1, keepdims=True), 1.0) for v in asked}
+        for table in found.values():
+            _refuse_nan(table.sum(1))
+        return found
 
     def predict_marginals(self, X: Any) -> dict[Hashable, FloatArray]:
         """The same as `predict_proba`: the name that all Partita estimators share."""
@@ -530,6 +538,14 @@ class BayesianNetwork(SavedModel, BaseEstimator):
         states = tuple(tuple(map(str, self.states_[name])) for name in layout.discrete)
         parents = tuple(tuple(map(str, self.parents_[name])) for name in layout.discrete)
         write_bif(path, DiscreteNetwork(names, states, parents, tuple(self.tables_.values())))
+
+
+def _refuse_nan(values: FloatArray) -> FloatArray:
+    """Values of rows, if they are numbers."""
+    if np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
+        raise NumericalError(f"row {row} is too far from all that the network knows: its probability cannot be computed")
+    return values
 
 
 def _units(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -80,8 +80,8 @@ def _check_columns(parts: Mapping[str, Any], nodes: list[Any]) -> None:
             raise ValueError(f"columns_ must be a list of different variables and None, got {columns!r}")
     if names is not None:
         text = isinstance(names, np.ndarray) and names.ndim == 1 and all(isinstance(name, str) for name in names)
-        if not text or (columns is not None and len(columns) != len(names)):
-            raise ValueError("feature_names_in_ must be strings, as many as columns_")
+        if not text or (columns is not None and columns != [name if name in nodes else None for name in names]):
+            raise ValueError("feature_names_in_ must be strings, of which columns_ are those that nodes_ has")
 
 
 def _check_vector(name: str, vector: FloatArray, size: int) -> None:
