@@ -111,6 +111,18 @@ def test_structured_and_masked_arrays():
     np.testing.assert_array_equal(plain.log_likelihood(masked), plain.log_likelihood(unknown))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_large_integers_beside_nulls_stay_what_they_are(library):
+    module = pytest.importorskip(library)
+    ids = [2**60, 2**60 + 1, None, 2**60]
+    table = {
+        "pandas": lambda: pd.DataFrame({"a": pd.array(ids, dtype="Int64"), "b": [0, 1, 1, 0]}),
+        "polars": lambda: module.DataFrame({"a": ids, "b": [0, 1, 1, 0]}),
+        "pyarrow": lambda: module.table({"a": ids, "b": [0, 1, 1, 0]}),
+    }[library]()
+    assert BayesianNetwork([("a", "b")], random_state=0).fit(table).states_["a"] == [2**60, 2**60 + 1]
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -125,6 +137,7 @@ def test_structured_and_masked_arrays():
         (lambda: pd.Series([0, 1]), r"got shape \(2,\)"),
         (lambda: 3, r"got shape \(\)"),
         (lambda: {}, "at least one row"),
+        (lambda: [{}, {}], "no column of the data is a variable"),
         (lambda: pd.DataFrame({"a": [[0], [1]], "b": [0, 1]}), r"row 0 has \[0\] for 'a', which cannot be a state"),
         (lambda: {"a": [b"x", b"y"], "b": [0, 1]}, "cannot be a state"),
         (lambda: {"a": [1j, 2j], "b": [0, 1]}, "row 0 has 1j for 'a', which cannot be a state"),

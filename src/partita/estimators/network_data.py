@@ -264,7 +264,9 @@ def _find_columns(
     if table.n_rows == 0:
         raise ValueError("the data must have at least one row, got none")
     names = table.names
-    if names is None or (names == list(range(len(names))) and not set(names) & set(nodes)):  # pandas has named them itself
+    if names is None or (
+        names and names == list(range(len(names))) and not set(names) & set(nodes)
+    ):  # pandas has named them itself
         return {name: table.read(j) for j, name in enumerate(_positions(table, nodes, hidden, order)) if name is not None}
     found = set(names)
     absent = [name for name in nodes if name not in found and (fitted or name not in hidden)]

@@ -149,12 +149,7 @@ def _any_column(values: Any) -> Column:
     if hasattr(values, "to_numpy"):
         return _series_column(values)
     masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-    if isinstance(values, np.ndarray):
-        array = values
-    else:
-        given = list(values)
-        array = np.empty(len(given), dtype=object)
-        array[:] = given
+    array = values if isinstance(values, np.ndarray) else _objects(list(values))
     if array.ndim != 1:
         raise ValueError(f"columns must have one dimension, got shape {array.shape}")
     return _array_column(array, masked)
@@ -164,10 +159,9 @@ def _arrow_column(column: Any) -> Column:
     if hasattr(column.type, "value_type") and hasattr(column.type, "index_type"):
         column = column.cast(column.type.value_type)  # as numbers of entries, null would be the last entry
     try:
-        values = column.to_numpy(zero_copy_only=False)
+        values = _exact(column.to_numpy(zero_copy_only=False), column.to_pylist)
     except Exception:  # a type that numpy has no array for
-        values = np.empty(len(column), dtype=object)
-        values[:] = column.to_pylist()
+        values = _objects(column.to_pylist())
     return _array_column(values)
 
 
@@ -175,12 +169,32 @@ def _series_column(column: Any) -> Column:
     """A column of pandas, polars or their like. Categories count if declared, which those of polars' Categorical are not."""
     dtype = getattr(column, "dtype", None)
     categories = None if str(dtype).startswith("Categorical") else getattr(dtype, "categories", None)
-    if categories is None:
-        values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-        return _array_column(np.asarray(values), np.asarray(column.isna()) if hasattr(column, "isna") else None)
-    known = _array_column(np.asarray(column, dtype=object))
-    listed = categories.to_list() if hasattr(categories, "to_list") else list(categories)
-    return Column(known.values, known.unknown, listed)
+    if categories is not None:
+        known = _array_column(np.asarray(column, dtype=object))
+        listed = categories.to_list() if hasattr(categories, "to_list") else list(categories)
+        return Column(known.values, known.unknown, listed)
+    values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if hasattr(column, "to_list") and "int" in str(dtype).lower():
+        values = _exact(values, column.to_list)
+    if hasattr(column, "isna") and values.dtype.kind != "T":
+        return Column(values, np.asarray(column.isna(), dtype=bool))
+    return _array_column(values)
+
+
+def _exact(values: Any, listed: Callable[[], list[Any]]) -> Any:
+    """Values, from a list if they are integers that became floats beside nulls and are too large for these."""
+    if values.dtype.kind == "f" and np.nanmax(np.abs(values), initial=0.0) >= 2**53:
+        exact = listed()
+        if any(isinstance(value, int) for value in exact):
+            return _objects(exact)
+    return values
+
+
+def _objects(values: list[Any]) -> Any:
+    out = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):  # at once, lists among them would be taken for rows
+        out[i] = value
+    return out
 
 
 def _array_column(values: Any, masked: Any = None, array: bool = False) -> Column:
