@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from partita import BayesianNetwork
 from partita.core.errors import DataWarning
 from partita.estimators.column_states import StateNames
 from partita.io import DiscreteNetwork
+
+pd = pytest.importorskip("pandas")
 
 EDGES = [("a", "b")]
 

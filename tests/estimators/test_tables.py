@@ -6,11 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from partita import BayesianNetwork
 from partita.estimators.tables import read_table
+
+pd = pytest.importorskip("pandas")
 
 EDGES = [("a", "b"), ("b", "c")]
 A = [0, 1, None, 1, 0, 1, 0, 0]

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from partita.structures import bayes_net
 from partita.structures.bayes_net import BayesNet, find_cycle
 from partita.structures.unknown_sets import UnknownSets
 
@@ -142,16 +141,16 @@ def test_cycles_are_named():
         ([2, 1.5], [(), ()], [], "cardinalities must be integers"),
         ([[2, 2]], [(), ()], [], "cardinalities must be integers"),
         ([2, 2], [()], [], "parents must have an entry for each of 2 variables, got 1"),
-        ([2, 2], [(), (2,)], [], "parents must be tuples of different variables below 2"),
-        ([2, 2], [(), (-1,)], [], "parents must be tuples of different variables below 2"),
-        ([2, 2], [(), (0, 0)], [], "parents must be tuples of different variables"),
-        ([2, 2], [(), ("a",)], [], "parents must be tuples"),
-        ([2, 2], [(), 0], [], "parents must be tuples"),
-        ([2, 2], [(), (0,)], [(5,)], "leaves must be tuples of different variables below 2"),
+        ([2, 2], [(), (2,)], [], r"parents\[1\] must be numbers of variables from 0 to 1, got"),
+        ([2, 2], [(), (-1,)], [], r"parents\[1\] must be numbers of variables"),
+        ([2, 2], [(), (0, 0)], [], r"parents\[1\] must have each variable at most once"),
+        ([2, 2], [(), ("a",)], [], r"parents\[1\] must be numbers"),
+        ([2, 2], [(), 0], [], r"parents\[1\] must be numbers"),
+        ([2, 2], [(), (0,)], [(5,)], r"leaves\[0\] must be numbers of variables"),
         ([2, 2], [(1,), (0,)], [], "no cycle"),
-        ([2] * 65, [()] * 64 + [tuple(range(64))], [], "a network of 36893488147419103360 probabilities needs"),
-        ([10**6, 10**6], [(), (0,)], [], "a network of 1000001000000 probabilities needs 16 TB"),
-        ([2] * 64, [()] * 64, [tuple(range(64))], "needs 295 EB"),
+        ([2] * 65, [()] * 64 + [tuple(range(64))], [], "the table of variable 64, which has 64 parents, needs 885 EB"),
+        ([10**6, 10**6], [(), (0,)], [], "the table of variable 1, which has 1 parents, needs 24 TB"),
+        ([2] * 64, [()] * 64, [tuple(range(64))], "the means of all leaves needs 443 EB"),
     ],
 )
 def test_networks_that_cannot_be_are_refused(cardinalities, parents, leaves, message):
@@ -161,13 +160,5 @@ def test_networks_that_cannot_be_are_refused(cardinalities, parents, leaves, mes
 
 def test_weights_must_fit():
     net = BayesNet([2, 3], [(), (0,)])
-    with pytest.raises(ValueError, match=r"weights must be 8 numbers, got \(7,\)"):
+    with pytest.raises(ValueError, match=r"weights must be 8 numbers, .*got \(7,\)"):
         net.log_distributions(np.zeros(7))
-
-
-def test_draws_in_pieces_are_the_same(monkeypatch):
-    net = BayesNet([3, 4], [(), (0,)])
-    flat = np.exp(net.log_distributions(np.arange(15.0) % 4))
-    whole = net.sample(flat, 500, 0)
-    monkeypatch.setattr(bayes_net, "CELLS", 10)
-    np.testing.assert_array_equal(net.sample(flat, 500, 0), whole)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import operator
+import math
+import numbers
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.memory import check_memory, product
+from ..core.memory import check_memory
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from ..core.validation import check_count
 from ..kernels import network as kernels
 from .factor_graph import FactorGraph
 
 Name = TypeVar("Name", bound=Hashable)
-#: Numbers that are worked on at a time.
-CELLS = 2_000_000
 
 
 class BayesNet:
@@ -42,31 +42,34 @@ class BayesNet:
     def __init__(
         self, cardinalities: Sequence[int], parents: Sequence[tuple[int, ...]], leaves: Sequence[tuple[int, ...]] = ()
     ) -> None:
-        given = np.asarray(cardinalities)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu") or (given < 1).any():
-            raise ValueError(f"cardinalities must be integers >= 1, one for each variable; got {cardinalities!r}")
-        self.cardinalities = given.astype(np.int64)
-        self.parents, self.leaves = (
-            [_checked(what, of, len(given)) for of in each] for what, each in (("parents", parents), ("leaves", leaves))
-        )
-        if len(self.parents) != len(given):
-            raise ValueError(f"parents must have an entry for each of {len(given)} variables, got {len(self.parents)}")
+        counts = np.asarray(cardinalities)
+        if counts.ndim != 1 or (counts.size and (counts.dtype.kind not in "iu" or counts.min() < 1)):
+            raise ValueError("cardinalities must be integers >= 1, one per variable")
+        check_memory("one state after another", 8 * int(counts.sum(dtype=np.float64)), "Lower the cardinalities")
+        self.cardinalities = counts.astype(np.int64)
+        self.parents = [_family(f"parents[{v}]", of, len(counts)) for v, of in enumerate(parents)]
+        self.leaves = [_family(f"leaves[{i}]", of, len(counts)) for i, of in enumerate(leaves)]
+        if len(self.parents) != len(counts):
+            raise ValueError(f"parents must have an entry for each of {len(counts)} variables, got {len(self.parents)}")
         loop = find_cycle(dict(enumerate(self.parents)))
         if loop:
             raise ValueError(f"the network must have no cycle, got {' -> '.join(map(str, loop))}")
-        counts = [self.configurations(of) for of in self.parents]
-        entries = sum(int(k) * count for k, count in zip(self.cardinalities, counts, strict=True))
-        entries += sum(self.configurations(of) for of in self.leaves)
-        check_memory(f"a network of {entries} probabilities", 16.0 * entries, "Give variables fewer parents or fewer states")
-        widths = np.repeat(self.cardinalities, counts)
+        configurations = [self.configurations(of) for of in self.parents]
+        tables = [count * k for count, k in zip(configurations, self.cardinalities.tolist(), strict=True)]
+        if tables:
+            v = int(np.argmax([float(min(size, 10**300)) for size in tables]))
+            what = f"the table of variable {v}, which has {len(self.parents[v])} parents,"
+            check_memory(what, 24 * sum(tables), "Give it fewer parents")
+        widths = np.repeat(self.cardinalities, configurations)
         self.starts = np.concatenate(([0], np.cumsum(widths)))
-        self.offsets = self.starts[np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))]
+        self.offsets = self.starts[np.concatenate(([0], np.cumsum(configurations, dtype=np.int64)))]
         self.size = int(self.starts[-1])
         self.leaf_sizes = [self.configurations(of) for of in self.leaves]
+        check_memory("the means of all leaves", 24 * sum(self.leaf_sizes), "Give them fewer parents")
 
     def configurations(self, variables: Sequence[int]) -> int:
         """Number of configurations of some variables."""
-        return product(self.cardinalities[list(variables)])
+        return math.prod(self.cardinalities[list(variables)].tolist())
 
     def shape(self, v: int) -> tuple[int, ...]:
         """Numbers of states of the parents of a variable, and of itself."""
@@ -74,9 +77,9 @@ class BayesNet:
 
     def log_distributions(self, weights: FloatArray) -> FloatArray:
         """log p of every state in every distribution: p is proportional to the exponential of its weight."""
+        if np.shape(weights) != (self.size,):
+            raise ValueError(f"weights must be {self.size} numbers, one per entry of all tables; got {np.shape(weights)}")
         out = np.empty(self.size)
-        if weights.shape != out.shape:
-            raise ValueError(f"weights must be {self.size} numbers, got {weights.shape}")
         kernels.log_distributions(weights, self.starts, 0, len(self.starts) - 1, out)
         return out
 
@@ -121,28 +124,31 @@ class BayesNet:
 
     def sample(self, flat: FloatArray, size: int, random_state: Any = None) -> IntArray:
         """Independent rows of states, given all distributions."""
+        n = check_count("size", size)
+        if np.shape(flat) != (self.size,):
+            raise ValueError(f"distributions must be {self.size} numbers, one per entry of all tables; got {np.shape(flat)}")
+        check_memory(f"a sample of size={n}", 16 * n * max(self.n, int(self.cardinalities.max(initial=1))), "Lower size")
         rng = generator(random_state)
-        states = np.zeros((size, self.n), np.int64)
+        states = np.zeros((n, self.n), np.int64)
         tables = self.tables(flat)
         for v in self.order():
             sums = tables[v].reshape(-1, self.cardinalities[v]).cumsum(axis=1)
-            given, draws = self.codes(states, self.parents[v]), rng.random(size)
-            step = max(1, CELLS // sums.shape[1])
-            for lo in range(0, size, step):  # all at once would be a number for each row and state
-                chosen = sums[given[lo : lo + step]]
-                states[lo : lo + step, v] = (draws[lo : lo + step, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
+            chosen = sums[self.codes(states, self.parents[v])]
+            states[:, v] = (rng.random(size)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
         return states
 
 
-def _checked(what: str, variables: Sequence[int], n: int) -> tuple[int, ...]:
-    """Different variables below n."""
+def _family(name: str, variables: Any, n: int) -> tuple[int, ...]:
+    """Checked numbers of variables, each at most once."""
     try:
-        found = tuple(operator.index(v) for v in variables)
+        of = tuple(variables)
+        if not all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= int(v) < n for v in of):
+            raise TypeError
     except TypeError:
-        found = (-1,)
-    if len(set(found)) < len(found) or not all(0 <= v < n for v in found):
-        raise ValueError(f"{what} must be tuples of different variables below {n}, got {variables!r}")
-    return found
+        raise ValueError(f"{name} must be numbers of variables from 0 to {n - 1}, got {variables!r}") from None
+    if len(set(of)) < len(of):
+        raise ValueError(f"{name} must have each variable at most once, got {variables!r}")
+    return tuple(int(v) for v in of)
 
 
 def find_cycle(parents: Mapping[Name, Sequence[Name]]) -> list[Name]:
