@@ -110,13 +110,11 @@ def _numbers(table: Any) -> Any:
 
 
 def _refuse_spins(found: Any, names: Sequence[Any] | None) -> None:
-    """Refuse -1 in columns of -1 and 1 only, unless it clearly means unknown in another column."""
+    """Refuse -1 and 1 alone: in all of a table, or in columns, unless -1 clearly means unknown in another one."""
+    cure = "Give (X + 1) // 2{}, so that they are 0 and 1; where -1 does mean unknown, give NaN or None"
+    refuse_spins("X", found, cure.format(""))
     minus = (found == -1).any(0)
     spins = minus & (found == 1).any(0) & (np.isin(found, (-1, 1)) | (found != found)).all(0)
-    if not spins.any() or (minus & ~spins & (found >= 0).any(0)).any():
-        return
-    cure = "Give (X + 1) // 2 {}, so that they are 0 and 1; where -1 does mean unknown, give NaN or None"
-    if spins.all():
-        refuse_spins("X", found, cure.replace(" {}", ""))
-    columns = [j if names is None else names[j] for j in np.flatnonzero(spins).tolist()]
-    refuse_spins(f"column {listed(columns)} of X", found[:, spins], cure.format("there"))
+    if spins.any() and not (minus & ~spins & (found >= 0).any(0)).any():
+        columns = [j if names is None else names[j] for j in np.flatnonzero(spins).tolist()]
+        refuse_spins(f"column {listed(columns)} of X", found[:, spins], cure.format(" there"))
