@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable test-oldest bench lint clean
+.PHONY: demo test test-portable test-oldest test-faults bench lint clean
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'Partita needs Python 3.11 or later; try make PYTHON=python3.11'"
@@ -29,6 +29,10 @@ demo: $(VENV)/.kernels
 
 test: $(VENV)/.kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Crashes, hangs and silent acceptances on changed files, bombs, kills, full disks, threads, children: minutes, with a table.
+test-faults: $(VENV)/.kernels
+	$(BIN)/python -W ignore tests/faults/run.py
 
 # The numerical tests under four families of BLAS kernels, for any processor, and with one thread. Twenty minutes on two cores.
 test-portable: $(VENV)/.kernels

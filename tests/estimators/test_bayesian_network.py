@@ -13,9 +13,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from partita import BayesianNetwork, ConvergenceWarning, load
-from partita.io import DiscreteNetwork, read_bif
+from partita.core.errors import DataWarning, TooLargeError
+from partita.io import DiscreteNetwork, read_bif, write_bif
 from partita.solvers import EM
 
 pd = pytest.importorskip("pandas")
@@ -483,3 +485,205 @@ def test_graphs_without_directions_are_refused():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(ValueError, match="directed graph"):
         BayesianNetwork(networkx.Graph([("a", "b")])).fit([[0, 1], [1, 0]])
+
+
+def chain_frame(n=300):
+    rng = np.random.default_rng(3)
+    a = rng.integers(2, size=n)
+    b = np.where(rng.random(n) < 0.95, a, 1 - a)
+    c = np.where(rng.random(n) < 0.7, b, 1 - b)
+    return pd.DataFrame({"a": a, "b": b, "c": c})
+
+
+CHAIN = [("a", "b"), ("b", "c")]
+
+
+def test_extra_columns_are_ignored_with_one_warning():
+    data = chain_frame()
+    wide = data.assign(id=np.arange(300), when=pd.Timestamp("2020"))[["when", "c", "id", "a", "b"]]
+    with pytest.warns(DataWarning, match="2 columns that the network does not have, ignored: 'when', 'id'") as told:
+        model = BayesianNetwork(CHAIN).fit(wide)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(model.parameters_, BayesianNetwork(CHAIN).fit(data).parameters_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # these were there at the fit
+        assert model.score(wide) == model.score(data)
+        assert model.predict(wide).columns.tolist() == ["c", "a", "b"]
+    with pytest.warns(DataWarning, match="a column that the network does not have, ignored: 'new'"):
+        model.predict_proba(data.assign(new=1))
+
+
+def test_absent_columns_are_unknown_after_a_fit_and_an_error_before():
+    data = chain_frame()
+    model = BayesianNetwork(CHAIN).fit(data)
+    unknown = data.assign(b=None)
+    absent = data.drop(columns="b")
+    np.testing.assert_array_equal(model.log_likelihood(absent), model.log_likelihood(unknown))
+    np.testing.assert_array_equal(model.predict(absent)["b"], model.predict(unknown)["b"])
+    np.testing.assert_array_equal(model.predict_proba(absent)["b"], model.predict_proba(unknown)["b"])
+    with pytest.raises(ValueError, match=r"no column 'b': add it.*hidden=\{'b': 2\}.*does not have: 'B'"):
+        BayesianNetwork(CHAIN).fit(data.rename(columns={"b": "B"}))
+    for names in (["x", "y", "z"], pd.MultiIndex.from_product([["a", "b", "c"], [0]])):
+        with pytest.raises(ValueError, match="no column of the data is a variable of the network"):
+            model.predict(data.set_axis(names, axis=1))
+    gaussian = BayesianNetwork([("a", "g")], gaussian=["g"]).fit(data[["a"]].assign(g=np.arange(300.0)))
+    np.testing.assert_allclose(gaussian.predict(data[["a"]])["g"], gaussian.means_["g"][data["a"]])
+
+
+def test_arrays_after_a_frame_have_the_columns_of_the_fit():
+    data = chain_frame()[["c", "a", "b"]]
+    model = BayesianNetwork(CHAIN).fit(data)
+    with pytest.warns(DataWarning, match="was fitted with feature names; .* in the order of the fit: c, a, b"):
+        logs = model.log_likelihood(data.to_numpy())
+    np.testing.assert_array_equal(logs, model.log_likelihood(data))
+    with pytest.raises(
+        ValueError, match="no names and 2 columns; the network was fitted to a frame of 3, in this order: c, a, b"
+    ):
+        model.predict(data.to_numpy()[:, :2])
+    with pytest.warns(DataWarning, match="ignored"):
+        model.fit(data.assign(z=1)[["z", "c", "a", "b"]])
+    with pytest.warns(DataWarning, match=r"\(ignored\), c, a, b"):
+        np.testing.assert_array_equal(model.log_likelihood(np.insert(data.to_numpy(), 0, 7, axis=1)), logs)
+    by_position = BayesianNetwork(CHAIN).fit(chain_frame().to_numpy())
+    np.testing.assert_array_equal(by_position.log_likelihood(data), logs)  # a frame after an array: names win
+    np.testing.assert_array_equal(by_position.log_likelihood(chain_frame().to_numpy()), logs)
+
+
+def test_column_order_is_saved(tmp_path):
+    data = chain_frame()[["c", "a", "b"]]
+    model = BayesianNetwork(CHAIN).fit(data)
+    model.save(tmp_path / "net.partita")
+    again = load(tmp_path / "net.partita")
+    with pytest.warns(DataWarning, match="order of the fit: c, a, b"):
+        assert again.score(data.to_numpy()) == model.score(data)
+    del again.columns_  # as in files of older versions
+    assert again.score(data) == model.score(data)
+
+
+def test_log_likelihoods_of_states_are_at_most_zero_and_probabilities_at_most_one(rng):
+    for seed in range(20):
+        counts = rng.integers(1, 4, size=5)
+        edges = [(i, j) for j in range(5) for i in range(j) if rng.random() < 0.6] or [(0, 1)]
+        X = np.column_stack([rng.integers(k, size=30) for k in counts])
+        cards = {v: int(k) for v, k in enumerate(counts)}
+        model = BayesianNetwork(edges, cards, alpha=0.1, random_state=seed).fit(X)
+        rows = np.where(rng.random(X.shape) < rng.random(), -1, X)
+        assert (model.log_likelihood(rows) <= 0.0).all()
+        for p in model.predict_proba(rows).values():
+            assert p.max() <= 1.0
+            np.testing.assert_allclose(p.sum(1), 1.0, rtol=0, atol=1e-15)
+
+
+def rain(**options):
+    network = DiscreteNetwork(
+        ("rain", "wet"),
+        (("no", "yes"), ("dry", "damp", "soaked")),
+        ((), ("rain",)),
+        (np.array([0.7, 0.3]), np.array([[0.9, 0.1, 0.0], [0.1, 0.4, 0.5]])),
+    )
+    return network, BayesianNetwork(network, **options)
+
+
+def test_a_file_with_tables_is_ready_to_use(tmp_path):
+    network, model = rain()
+    write_bif(tmp_path / "rain.bif", network)
+    data = pd.DataFrame({"wet": ["dry", "soaked", None], "rain": ["no", None, None]})
+    for ready in (
+        model,
+        BayesianNetwork(tmp_path / "rain.bif"),
+        BayesianNetwork(str(tmp_path / "rain.bif"), hidden=["rain"]),
+    ):
+        np.testing.assert_allclose(ready.log_likelihood(data), np.log([0.63, 0.15, 1.0]), atol=1e-12)
+        assert ready.predict(data)["rain"].tolist() == ["no", "yes", "no"]
+        np.testing.assert_allclose(ready.predict_proba(data)["rain"][1], [0.0, 1.0], atol=1e-12)
+        np.testing.assert_allclose(ready.predict_marginals(data[["wet"]])["rain"][0], [21 / 22, 1 / 22], atol=1e-12)
+        np.testing.assert_allclose(ready.tables_["wet"], network.tables[1], atol=1e-15)
+        assert ready.states_["rain"] == ["no", "yes"]
+        assert ready.nodes_ == ["rain", "wet"]
+        assert ready.score(data) == pytest.approx(np.log(0.63 * 0.15) / 3)
+        assert set(ready.sample(50, 0)[:, 0]) == {"no", "yes"}
+        assert ready.n_parameters_ == 5
+        ready.to_bif(tmp_path / "again.bif")
+        np.testing.assert_allclose(read_bif(tmp_path / "again.bif").tables[1], network.tables[1])
+        ready.save(tmp_path / "rain.partita")
+        np.testing.assert_array_equal(load(tmp_path / "rain.partita").log_likelihood(data), ready.log_likelihood(data))
+    assert model.log_likelihood([[0, 2], [1, 2]]).tolist() == [-np.inf, pytest.approx(np.log(0.15))]  # in the file's order
+    check_is_fitted(BayesianNetwork(tmp_path / "rain.bif"))
+    assert clone(model).get_params()["edges"] is not None
+    fitted = clone(model).fit(pd.DataFrame({"rain": ["no"] * 4, "wet": ["dry"] * 4}))
+    assert fitted.tables_["rain"][0] > 0.75
+
+
+def test_without_tables_that_fit_there_is_nothing_to_use(tmp_path):
+    network, model = rain()
+    data = pd.DataFrame({"wet": ["dry"], "rain": ["no"]})
+    for options in ({"hidden": {"rain": 3}}, {"cardinalities": {"wet": ["dry", "damp", "soaked", "ice"]}}):
+        with pytest.raises(NotFittedError):
+            BayesianNetwork(network, **options).predict(data)
+    with pytest.raises(FileNotFoundError):
+        BayesianNetwork(tmp_path / "none.bif").predict(data)
+    repr(BayesianNetwork(tmp_path / "none.bif"))
+    assert not hasattr(BayesianNetwork(tmp_path / "none.bif"), "nodes_")
+    assert not hasattr(BayesianNetwork(CHAIN), "nodes_")
+    model.predict(data)
+    with pytest.raises(NotFittedError):  # tables of another network are forgotten
+        model.set_params(edges=CHAIN).predict(data)
+
+
+def test_impossible_rows_are_told():
+    _, model = rain()
+    data = pd.DataFrame({"rain": ["no", "no", None], "wet": ["dry", "soaked", "soaked"]})
+    for method in (model.predict, model.predict_proba):
+        with pytest.warns(DataWarning, match="1 of 3 rows are impossible here, the first is row 1"):
+            method(data)
+
+
+def test_states_that_do_not_fit_parameters_are_refused():
+    data = chain_frame()
+    for change, message in (
+        (lambda m: m.states_["a"].append(2), "parameters_ must be 13 float64 numbers .* got"),
+        (lambda m: setattr(m, "parameters_", m.parameters_[:4]), "parameters_ must be 10"),
+        (lambda m: setattr(m, "parameters_", m.parameters_.astype(np.float32)), "float32"),
+        (lambda m: setattr(m, "parameters_", m.parameters_ * np.nan), "parameters_ must be finite"),
+        (lambda m: m.parents_.update(a=("c",)), "parents_ must have no cycle"),
+        (lambda m: m.parents_.update(a=("q",)), "parents_ of 'a' must be different other variables"),
+        (lambda m: m.parents_.pop("a"), "parents_ have an entry for each"),
+        (lambda m: m.states_.update(q=[1]), "states_ must be of variables among nodes_"),
+        (lambda m: m.states_.update(a=[]), "at least one"),
+        (lambda m: m.states_.update(a=[0, 0]), "twice"),
+        (lambda m: m.nodes_.append("a"), "nodes_ must be a list of different names"),
+        (lambda m: setattr(m, "hidden_", ("q",)), "hidden_"),
+        (lambda m: setattr(m, "variance_", "odd"), "variance_"),
+        (lambda m: setattr(m, "table_", "odd"), "table_"),
+        (lambda m: setattr(m, "columns_", ["q"]), "columns_"),
+        (lambda m: setattr(m, "scale_", np.ones(3)), "scale_ must be 0"),
+        (lambda m: delattr(m, "parents_"), "has no parents_"),
+    ):
+        model = BayesianNetwork(CHAIN).fit(data)
+        model._validate_loaded()
+        change(model)
+        with pytest.raises(ValueError, match=message):
+            model._validate_loaded()
+        with pytest.raises(ValueError, match=message):
+            model.predict(data.assign(c=None))
+
+
+def test_sizes_are_compared_with_memory_before_work():
+    model = BayesianNetwork(CHAIN).fit(chain_frame())
+    with pytest.raises(TooLargeError, match="size=1000000000000 rows"):
+        model.sample(10**12)
+    for options in ({"hidden": {"a": 10**12}}, {"cardinalities": {"a": 10**12}}):
+        with pytest.raises(ValueError, match="must be at most 100000000, got 1000000000000"):
+            BayesianNetwork(CHAIN, **options).fit(chain_frame())
+    with pytest.raises(ValueError, match=r"18446744073709551616 entries|36893488147419103232 entries"):
+        BayesianNetwork([(v, 64) for v in range(64)]).fit(np.arange(130).reshape(2, 65) % 2)
+
+
+def test_frames_without_names_are_arrays():
+    data = chain_frame()
+    model = BayesianNetwork(CHAIN).fit(pd.DataFrame(data.to_numpy()))
+    np.testing.assert_array_equal(model.parameters_, BayesianNetwork(CHAIN).fit(data).parameters_)
+    numbered = BayesianNetwork([(0, 1), (1, 2)]).fit(data.set_axis([2, 0, 1], axis=1))
+    by_name = BayesianNetwork([(0, 1), (1, 2)]).fit(data.to_numpy()[:, [1, 2, 0]])
+    np.testing.assert_array_equal(numbered.parameters_, by_name.parameters_)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from partita import BayesianNetwork, ConvergenceWarning, Status
 from partita.estimators.convex_em import usual_alpha
@@ -226,3 +228,45 @@ def test_an_interrupted_relaxation_ends_the_fit(monkeypatch):
     assert model.status_ is Status.INTERRUPTED
     assert model.convex_.status is Status.INTERRUPTED
     assert np.isfinite(model.score(X))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bound_is_below_the_objective_it_comes_with(seed):
+    """At the alpha that was chosen, which is not that of the network, and at others."""
+    rng = np.random.default_rng(seed)
+    n, k, count = int(rng.integers(5, 40)), int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    names = [f"x{i}" for i in range(k)]
+    data = pd.DataFrame(rng.integers(3, size=(n, k)), columns=names)
+    edges = [("H", name) for name in names] + ([("x0", "x1")] if seed % 2 else [])
+    gaussian = None
+    if seed % 3 == 0:
+        data[names[-1]] = 5.0 + 3.0 * rng.standard_normal(n)
+        gaussian = [names[-1]]
+        edges = [edge for edge in edges if edge != ("x0", names[-1])]
+    model = BayesianNetwork(edges, hidden={"H": count}, gaussian=gaussian, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some are trivial
+        for alpha in (None, 0.3, 30.0):
+            found = model.convex_relaxation(data, alpha)
+            assert found.lower <= found.joint_objective()
+            assert all(found.lower <= found.joint_objective(rng.integers(count, size=n)) for _ in range(10))
+            assert f"alpha={found.alpha:.6g}" in repr(found)
+            if gaussian is None:
+                fitted = clone(model).set_params(alpha=found.alpha, method="viterbi", n_init=3).fit(data)
+                assert found.lower <= fitted.objective_
+                chosen = fitted.predict(data)["H"].to_numpy()
+                assert found.joint_objective({"H": chosen}) == pytest.approx(fitted.objective_, rel=1e-6)
+
+
+def test_joint_objective_is_that_of_the_completed_rows():
+    found = network().convex_relaxation(X)
+    assert found.alpha != network().alpha
+    completed = BayesianNetwork(EDGES, alpha=found.alpha, method="supervised").fit(np.column_stack([GROUPS, X]))
+    assert found.joint_objective(GROUPS) == pytest.approx(completed.objective_, rel=1e-9)
+    for labels, message in (
+        (GROUPS[:3], "labels of 'H' must be integers of shape"),
+        (GROUPS + 1, "labels of 'H' must be at least 0 and below 2"),
+        ({"Q": GROUPS}, "labels must have states of 'H'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.joint_objective(labels)

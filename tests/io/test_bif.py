@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import warnings
 
 import numpy as np
@@ -227,6 +228,94 @@ def test_bad_networks_are_refused(change, message):
     assert DiscreteNetwork(**good).index == {"a": 0, "b": 1}
     with pytest.raises(ValueError, match=message):
         DiscreteNetwork(**(good | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"tables": (np.array([2.0, 3.0]), np.full((2, 2), 0.5))},
+            "the table of a must sum to one along its last axis, got 5",
+        ),
+        ({"tables": (np.zeros(2), np.full((2, 2), 0.5))}, "sum to one along its last axis, got 0"),
+        ({"tables": (np.array([np.nan, 1.0]), np.full((2, 2), 0.5))}, "finite probabilities"),
+        ({"tables": (["x", "y"], np.full((2, 2), 0.5))}, "tables must hold numbers"),
+        ({"tables": (np.array([0.5, 0.5j]), np.full((2, 2), 0.5))}, "tables must hold numbers"),
+        ({"tables": None}, "tables must be a tuple with an entry for each variable, got None"),
+        ({"variables": (1, 2)}, "names in variables must be strings, got 1"),
+        ({"variables": "ab"}, "variables must be a tuple"),
+        ({"states": ("01", "01")}, "states must be tuples of names, got '01'"),
+        ({"states": ((0, 1), (0, 1))}, "names in states must be strings, got 0"),
+        ({"parents": ((), None)}, "parents must be tuples of names"),
+    ],
+)
+def test_networks_made_by_hand_are_checked(change, message):
+    good = {
+        "variables": ["a", "b"],
+        "states": [["0", "1"]] * 2,
+        "parents": [(), ("a",)],
+        "tables": [[0.5, 0.5], [[1, 0], [0.25, 0.75]]],
+    }
+    network = DiscreteNetwork(**good)  # lists are as good
+    assert network.tables[1].dtype == np.float64
+    assert network.factor_graph()[0].n_factors == 2
+    with pytest.raises(ValueError, match=message):
+        DiscreteNetwork(**(good | change))
+
+
+def test_distributions_that_do_not_sum_to_one_are_refused(tmp_path):
+    text = "variable a { type discrete [2] { x, y }; }\nprobability ( a ) {\n table 2, 3; }\n"
+    for numbers, total in (("2, 3", "5"), ("0.5, 0.4", "0.9"), ("1e308, 1e308", "inf")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(ValueError, match=rf"s.bif, line 3: a distribution of a sums to {total} instead of one"):
+                read_bif(write(tmp_path / "s.bif", text.replace("2, 3", numbers)))
+
+
+def test_numbers_as_evidence_are_names_where_a_state_is_a_number():
+    tables = (np.array([0.5, 0.5]), np.array([0.2, 0.3, 0.5]))
+    network = DiscreteNetwork(("a", "b"), (("no", "yes"), ("1", "2", "3")), ((), ()), tables)
+    for state in ("1", 1, 1.0):
+        assert network.evidence({"b": state}) == {1: 0}
+    assert network.evidence({"a": 1, "b": 3}) == {0: 1, 1: 2}  # no state of a is a number: it counts
+    for wrong in ({"b": 0}, {"b": "0"}, {"a": 2}, {"a": -1}, {"a": True}, {"a": None}, {"a": 0.5}):
+        with pytest.raises(ValueError, match="has no state"):
+            network.evidence(wrong)
+    with pytest.raises(ValueError, match="observed must be a dict"):
+        network.evidence(["a"])
+    numbered = DiscreteNetwork(("1", "0"), (("no", "yes"),) * 2, ((), ()), (np.full(2, 0.5),) * 2)
+    assert numbered.evidence({1: "yes", "0": "no"}) == {0: 1, 1: 0}
+
+
+def test_sizes_of_tables_are_found_before_they_are_made(tmp_path):
+    names = [f"v{i}" for i in range(70)]
+    head = "".join(f"variable {name} {{ type discrete [2] {{ n, y }}; }}\n" for name in names)
+    head += "".join(f"probability ( {name} ) {{ table 0.5, 0.5; }}\n" for name in names[:-1])
+    for count, body, message in (
+        (69, "default 0.5, 0.5;", "line 140: v69 has 69 parents, more than 31"),
+        (31, "default 0.5, 0.5;", "line 140: the distribution of v69 given 31 parents needs 137 GB"),
+        (31, "table 0.5, 0.5;", "needs 137 GB"),
+    ):
+        text = head + f"probability ( v69 | {', '.join(names[:count])} ) {{ {body} }}"
+        with pytest.raises(ValueError, match=message):
+            read_bif(write(tmp_path / "large.bif", text))
+
+
+def test_many_states_are_read_in_linear_time(tmp_path):
+    count = 20_000
+    states = [f"s{i}" for i in range(count)]
+    text = (
+        f"variable a {{ type discrete [{count}] {{ {' '.join(states)} }}; }} variable b {{ type discrete [1] {{ x }}; }}\n"
+    )
+    text += f"probability ( a ) {{ table {' '.join([repr(1 / count)] * count)}; }}\n"
+    text += "probability ( b | a ) {" + "\n".join(f"({state}) 1;" for state in states) + "}\n"
+    began = time.process_time()
+    network = read_bif(write(tmp_path / "many.bif", text))
+    assert network.tables[1].shape == (count, 1)
+    assert time.process_time() - began < 5.0  # a search through all states for every row takes longer
+    bad = text.replace("(s7) 1;", "(none) 1;")
+    with pytest.raises(ValueError, match=r"a has no state 'none'; there are s0, .*, s9, …$"):
+        read_bif(write(tmp_path / "many.bif", bad))
 
 
 SIZES = {  # nodes, arcs, free parameters

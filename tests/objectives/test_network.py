@@ -191,3 +191,20 @@ def test_acceleration_saves_iterations():
 def test_bad_acceleration():
     with pytest.raises(ValueError, match="acceleration"):
         EM("warp")
+
+
+@pytest.mark.parametrize(
+    ("states", "leaves", "message"),
+    [
+        ([[0, 3]], [[0.0]], "states has 3 for variable 1 in row 0; its states are 0 to 2"),
+        ([[0, 0], [-2, 0]], [[0.0], [0.0]], "states has -2 for variable 0 in row 1"),
+        ([[0, 0, 0]], [[0.0]], "rows of 2 variables"),
+        ([[0.0, 1.0]], [[0.0]], "must be integers"),
+        ([[0, 0]], [[0.0], [1.0]], "leaves must be finite or NaN"),
+        ([[0, 0]], [[np.inf]], "leaves must be finite or NaN"),
+    ],
+)
+def test_rows_that_do_not_fit_the_network_are_refused(states, leaves, message):
+    net = BayesNet([2, 3], [(), (0,)], [(1,)])
+    with pytest.raises(ValueError, match=message):
+        NetworkLikelihood(net, np.array(states), np.array(leaves))

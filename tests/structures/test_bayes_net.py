@@ -134,3 +134,33 @@ def test_cycles_are_named():
     )
     with pytest.raises(ValueError, match="no cycle, got"):
         BayesNet([2, 2], [(1,), (0,)])
+
+
+@pytest.mark.parametrize(
+    ("cardinalities", "parents", "leaves", "message"),
+    [
+        ([2, 0], [(), ()], [], "cardinalities must be integers >= 1"),
+        ([2, 1.5], [(), ()], [], "cardinalities must be integers"),
+        ([[2, 2]], [(), ()], [], "cardinalities must be integers"),
+        ([2, 2], [()], [], "parents must have an entry for each of 2 variables, got 1"),
+        ([2, 2], [(), (2,)], [], r"parents\[1\] must be numbers of variables from 0 to 1, got"),
+        ([2, 2], [(), (-1,)], [], r"parents\[1\] must be numbers of variables"),
+        ([2, 2], [(), (0, 0)], [], r"parents\[1\] must have each variable at most once"),
+        ([2, 2], [(), ("a",)], [], r"parents\[1\] must be numbers"),
+        ([2, 2], [(), 0], [], r"parents\[1\] must be numbers"),
+        ([2, 2], [(), (0,)], [(5,)], r"leaves\[0\] must be numbers of variables"),
+        ([2, 2], [(1,), (0,)], [], "no cycle"),
+        ([2] * 65, [()] * 64 + [tuple(range(64))], [], "the table of variable 64, which has 64 parents, needs 885 EB"),
+        ([10**6, 10**6], [(), (0,)], [], "the table of variable 1, which has 1 parents, needs 24 TB"),
+        ([2] * 64, [()] * 64, [tuple(range(64))], "the means of all leaves needs 443 EB"),
+    ],
+)
+def test_networks_that_cannot_be_are_refused(cardinalities, parents, leaves, message):
+    with pytest.raises(ValueError, match=message):
+        BayesNet(cardinalities, parents, leaves)
+
+
+def test_weights_must_fit():
+    net = BayesNet([2, 3], [(), (0,)])
+    with pytest.raises(ValueError, match=r"weights must be 8 numbers, .*got \(7,\)"):
+        net.log_distributions(np.zeros(7))

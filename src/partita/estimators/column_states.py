@@ -27,8 +27,8 @@ FAR = 10
 class StateNames:
     """How values are read as the states of one variable.
 
-    Numbers are states that are these numbers, or text that reads so ("1" in a file is 1). If no state is a number, they count
-    states from 0. True and False are states of these names, or 1 and 0. Text is itself.
+    Numbers are states that are these numbers, or text that reads so ("1" in a file is 1). If no state is a number, they
+    count states from 0. True and False are states of these names, or 1 and 0. Text is itself.
     """
 
     def __init__(self, states: Sequence[Any]) -> None:
@@ -155,13 +155,16 @@ def _check_objects(name: Name, values: Any, rows: IntArray) -> None:
         kind = kind_of(cls)
         if kind == "dates or times":
             raise _dates(name)
-        if cls.__hash__ is None or issubclass(cls, bytes | tuple):
+        odd = issubclass(cls, numbers.Complex) and not issubclass(cls, numbers.Real)
+        if odd or cls.__hash__ is None or issubclass(cls, bytes | tuple):
             value = next(value for value in values.tolist() if type(value) is cls)
             if cls is tuple and _hashable(value):
                 continue
             row = int(rows[[type(other) is cls for other in values.tolist()].index(True)])
             raise ValueError(f"row {row} has {value!r} for {name!r}, which cannot be a state; states are numbers or text")
-        if issubclass(cls, float | np.floating) and np.isinf([v for v in values.tolist() if type(v) is cls]).any():
+        if issubclass(cls, float | np.floating) and any(
+            math.isinf(value) for value in values.tolist() if type(value) is cls
+        ):
             raise ValueError(f"{name!r} has an infinite value, which is no state")
 
 
@@ -202,11 +205,20 @@ def state_codes(name: Name, column: Column, states: Sequence[Any]) -> IntArray:
     return out
 
 
-def shown_states(name: Name, column: Column) -> tuple[list[Any], str]:
-    """The states that a column shows or declares, and a sentence if one of them looks like a code for unknown."""
+def has_codes(column: Column) -> bool:
+    """Whether -1 clearly means unknown: in an array of integers, with states that are not 1."""
+    values = column.values
+    return column.codes and bool((values == -1).any()) and bool(((values >= 0) & (values != 1)).any())
+
+
+def shown_states(name: Name, column: Column, spins: bool = True) -> tuple[list[Any], str]:
+    """The states that a column shows or declares, and a sentence if one of them looks like a code for unknown.
+
+    `spins`: -1 and 1 alone are refused, as they may be the two states.
+    """
     if column.categories is not None:
         return check_labels(f"categories of {name!r}", column.categories), ""
-    if column.array and column.values.dtype.kind in "if":
+    if spins and column.array and column.values.dtype.kind in "if":
         cure = f"Give (X + 1) // 2, a data frame, or cardinalities={{{name!r}: [-1, 1]}}"
         refuse_spins(f"the column {name!r}", np.unique(column.values[~column.unknown]), cure)
     rows = known_rows(name, column)
@@ -255,8 +267,8 @@ def _odd_one(name: Name, states: list[Any], found: list[Any], where: IntArray) -
         away = min(abs(code - rest[0]), abs(code - rest[-1])) > FAR * max(1, rest[-1] - rest[0])
         nines = isinstance(code, int) and set(str(abs(code))) == {"9"} and abs(code) > 9
         if (code == -1 and rest[0] == 0) or (away and (nines or code < 0)):
-            count = int(np.sum(where == found.index(code)))
-            return f"{name!r} has {len(states)} states, of which {code} is one, though it looks like a code for unknown ({count} rows)"
+            what = f"a code for unknown ({int(np.sum(where == found.index(code)))} rows)"
+            return f"column {name!r} has {len(states)} states, one of them {code}, which looks like {what}"
     return ""
 
 

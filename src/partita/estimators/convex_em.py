@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..core.protocols import Callback
 from ..core.results import FloatArray, IntArray, Status
 from ..core.validation import check_choice, check_real
 from ..objectives.joint_em import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
-from ..objectives.relational import table_loss, table_weights
+from ..objectives.relational import check_codes, table_loss, table_weights
 from ..objectives.rounding import METHODS as ROUNDINGS
 from ..objectives.rounding import round_labels
 from .network_data import NetworkLayout
@@ -25,18 +25,22 @@ __all__ = ["ROUNDINGS", "ConvexEM", "solve_relaxation"]
 FLOOR = 0.05
 #: Relative gap, or violation, from which on a relaxation that has not converged deserves a warning.
 FAR = 1e-3
+#: Relative rounding error of a sum that is left to a bound.
+ROUNDING = 1e-13
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConvexEM:
     """A solution of the relaxation: which rows have the same hidden state, without saying which state that is.
 
     Attributes
     ----------
     objective, lower, gap : float
-        The relaxed objective, a certified bound below joint (Viterbi) EM with the same alpha, whatever labels and weights,
-        and their relative difference. Gaussian variables are in standard units, with a variance of one given any parents:
-        a fit that learns variances may go lower.
+        The relaxed objective, a certified bound below joint (Viterbi) EM with this `alpha`, whatever labels and weights,
+        and their relative difference: ``lower <= joint_objective(labels)`` for all labels. The `objective_` of a fitted
+        network is another matter unless it has the same alpha (as ``BayesianNetwork(method="viterbi", alpha=found.alpha)``
+        has): the chosen alpha is not that of the network. Gaussian variables are in standard units, with a variance of one
+        given any parents: a fit that learns variances may go lower.
     violation : float
         By how much an entry of a relation breaks a constraint. The objective is above the optimum only if it is zero;
         `lower` is a bound in any case.
@@ -53,6 +57,14 @@ class ConvexEM:
     names: tuple[Hashable, ...]
     counts: tuple[int, ...]
     constant: float = field(repr=False)
+    layout: NetworkLayout = field(repr=False)
+    states: IntArray = field(repr=False)
+    values: FloatArray = field(repr=False)
+
+    def __repr__(self) -> str:
+        trivial = ", trivial" if self.trivial else ""
+        bound = f"lower={self.lower:.6g} at this alpha, gap={self.gap:.1e}"
+        return f"ConvexEM(alpha={self.alpha:.6g}, {bound}, names={self.names}{trivial})"
 
     @property
     def objective(self) -> float:
@@ -61,8 +73,9 @@ class ConvexEM:
 
     @property
     def lower(self) -> float:
-        """A certified lower bound on joint EM."""
-        return self.relaxation.lower + self.constant
+        """A certified lower bound on joint EM with this `alpha`, see `joint_objective`."""
+        lower = self.relaxation.lower
+        return float(lower + self.constant - ROUNDING * (abs(lower) + abs(self.constant)))
 
     @property
     def gap(self) -> float:
@@ -117,6 +130,30 @@ class ConvexEM:
             return np.zeros(len(self.relaxation.vectors[place]), np.int64)
         return round_labels(self.relaxation.vectors[place], self.counts[place], rounding, random_state)
 
+    def joint_objective(self, labels: Any = None) -> float:
+        """The objective of joint EM, at `alpha` and the best weights, for states of hidden variables: never below `lower`.
+
+        Parameters
+        ----------
+        labels : dict of int arrays, or int array, optional
+            The number of the state of every row, by hidden variable, or of the only one. Default: those of `labels`.
+        """
+        if labels is None:
+            labels = {name: self.labels(name) for name in self.names}
+        elif not isinstance(labels, Mapping):
+            if len(self.names) > 1:
+                raise ValueError(f"labels must be a dict with states of {', '.join(map(repr, self.names))}")
+            labels = {self.names[0]: labels}
+        if set(labels) != set(self.names):
+            raise ValueError(f"labels must have states of {', '.join(map(repr, self.names))}, got {list(labels)}")
+        filled = self.states.copy()
+        for name, count in zip(self.names, self.counts, strict=True):
+            filled[:, self.layout.number[name]] = check_codes(f"labels of {name!r}", labels[name], count, len(filled))
+        net, alpha = self.layout.net, self.alpha
+        families = range(net.n + len(net.leaves))
+        total = sum(_separate_loss(self.layout, filled, self.values, family, alpha) for family in families)
+        return float(total + _density_constant(self.layout, filled))
+
     def _place(self, name: Hashable) -> int:
         if name not in self.names:
             raise ValueError(f"{name!r} is not hidden; hidden variables are {', '.join(map(repr, self.names))}")
@@ -144,10 +181,16 @@ def solve_relaxation(
     check_real("alpha", alpha, minimum=0.0, strict=True)
     found = relax(terms, len(states), alpha, callbacks=callbacks or [], n_jobs=n_jobs)
     constant = sum(_separate_loss(layout, states, values, family, alpha) for family in rest)
-    constant += 0.5 * np.log(2.0 * np.pi) * len(layout.gaussian) * len(states)
-    result = ConvexEM(found, tuple(layout.discrete[v] for v in hidden), tuple(counts), constant)
+    constant += _density_constant(layout, states)
+    names = tuple(layout.discrete[v] for v in hidden)
+    result = ConvexEM(found, names, tuple(counts), float(constant), layout, states, values)
     _warn_if_useless(result)
     return result
+
+
+def _density_constant(layout: NetworkLayout, states: IntArray) -> float:
+    """What Gaussians of variance one have beside their squares."""
+    return float(0.5 * np.log(2.0 * np.pi) * len(layout.gaussian) * len(states))
 
 
 def _warn_if_useless(found: ConvexEM) -> None:

@@ -17,8 +17,8 @@ from ..core.results import IntArray
 def column_names(X: Any) -> list[Hashable] | None:
     """Names of the columns of a data frame (pandas, polars, pyarrow), or None for arrays, lists and frames without names.
 
-    Names are strings, integers, or tuples (columns of several levels). As in scikit-learn, strings beside other names are a
-    TypeError, and names of any other kind count as none. So do the numbers 0, 1, ... in order, which pandas gives columns that have no name.
+    Names are strings or integers. As in scikit-learn, strings beside other names are a TypeError, and names of any other
+    kind count as none. So do the numbers 0, 1, ... in order, which pandas gives columns that have no name.
     """
     found = getattr(X, "column_names", None)  # pyarrow, whose `columns` are the columns themselves
     if found is None:
@@ -29,7 +29,7 @@ def column_names(X: Any) -> list[Hashable] | None:
     kinds = {"text" if isinstance(name, str) else type(name).__name__ for name in names}
     if "text" in kinds and len(kinds) > 1:
         raise TypeError(f"names of columns must be all strings or all integers, got {sorted(kinds)}")
-    if not kinds <= {"text"} and not kinds <= {"int"} and not kinds <= {"tuple"}:
+    if not kinds <= {"text"} and not kinds <= {"int"}:
         return None
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < len(names) else []
     if twice:

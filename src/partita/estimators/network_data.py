@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import numbers
 import os
 import warnings
@@ -17,8 +16,8 @@ from ..core.memory import product
 from ..core.results import FloatArray, IntArray
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
-from .column_states import StateNames, check_labels, numbers_of, shown_states, state_codes
-from .named_columns import listed
+from .column_states import StateNames, check_labels, has_codes, numbers_of, shown_states, state_codes
+from .named_columns import listed, outside
 from .states import doubtful_states, warn_states
 from .tables import Column, Name, Table, write_table
 
@@ -116,7 +115,7 @@ def _states(what: str, name: Name, value: Any) -> int | list[Any]:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         if value < 1:
             raise ValueError(f"{what}[{name!r}] must be at least 1, got {value}")
-        if value > MOST_ENTRIES:
+        if int(value) > MOST_ENTRIES:
             raise ValueError(f"{what}[{name!r}] must be at most {MOST_ENTRIES}, got {value}")
         return int(value)
     several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
@@ -163,6 +162,7 @@ class NetworkLayout:
         columns = _find_columns(table, description.nodes, description.hidden)
         states: dict[Name, list[Any]] = {}
         doubts: list[tuple[str, str]] = []
+        spins = not any(map(has_codes, columns.values()))
         for name in description.nodes:
             if name in description.gaussian:
                 continue
@@ -172,7 +172,7 @@ class NetworkLayout:
             elif given is not None:
                 states[name] = given
             else:
-                states[name], odd = shown_states(name, columns[name])
+                states[name], odd = shown_states(name, columns[name], spins)
                 doubts.append(_doubt(name, columns[name], states[name], odd))
         cures = ", ".join(dict.fromkeys(cure for _, cure in doubts if cure))
         meant = "cardinalities={name: [states]} says that they are meant"
@@ -264,7 +264,9 @@ def _find_columns(
     if table.n_rows == 0:
         raise ValueError("the data must have at least one row, got none")
     names = table.names
-    if names is None or (names == list(range(len(names))) and not set(names) & set(nodes)):  # pandas has named them itself
+    if names is None or (
+        names and names == list(range(len(names))) and not set(names) & set(nodes)
+    ):  # pandas has named them itself
         return {name: table.read(j) for j, name in enumerate(_positions(table, nodes, hidden, order)) if name is not None}
     found = set(names)
     absent = [name for name in nodes if name not in found and (fitted or name not in hidden)]
@@ -275,8 +277,8 @@ def _find_columns(
     if absent and not fitted:
         extra = [name for name in names if name not in nodes]
         raise ValueError(
-            f"the data have no column {listed(absent)}: add it (with None or NaN where unknown), or name it in hidden with its "
-            f"number of states, as hidden={{{absent[0]!r}: 2}}"
+            f"the data have no column {listed(absent)}: add it (with None or NaN where unknown), or name it in hidden with "
+            f"its number of states, as hidden={{{absent[0]!r}: 2}}"
             + (f". There are columns that the network does not have: {listed(extra)}" if extra else "")
         )
     place = {name: j for j, name in enumerate(names)}
@@ -291,14 +293,6 @@ def _warn_extra(extra: list[Name]) -> None:
         warnings.warn(told, DataWarning, stacklevel=outside())
 
 
-def outside() -> int:
-    """The `stacklevel` of a warning, given by the caller of this, that names the line which called the library."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and os.path.dirname(os.path.dirname(__file__)) in frame.f_code.co_filename:
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def _positions(
     table: Table, nodes: Sequence[Name], hidden: Sequence[Name], order: Sequence[Name | None] | None
 ) -> Sequence[Name | None]:
@@ -307,8 +301,8 @@ def _positions(
         if table.n_columns != len(order):
             shown = ", ".join("(ignored)" if name is None else str(name) for name in order)
             raise ValueError(
-                f"the data have no names and {table.n_columns} columns; the network was fitted to a frame of {len(order)}, in this "
-                f"order: {shown}. Give these, or a data frame"
+                f"the data have no names and {table.n_columns} columns; the network was fitted to a frame of {len(order)}, "
+                f"in this order: {shown}. Give these, or a data frame"
             )
         return order
     needed = [name for name in nodes if name not in hidden]

@@ -60,9 +60,7 @@ def checked_layout(parts: Mapping[str, Any]) -> NetworkLayout:
         raise ValueError(f"variance_ must be 'tied' or 'free', got {parts['variance_']!r}")
     if parts["table_"] not in KINDS:
         raise ValueError(f"table_ must be one of {', '.join(KINDS)}, got {parts['table_']!r}")
-    columns = parts.get("columns_")
-    if columns is not None and (not isinstance(columns, list) or not {c for c in columns if c is not None} <= set(nodes)):
-        raise ValueError(f"columns_ must be a list of variables and None, got {columns!r}")
+    _check_columns(parts, nodes)
     layout = NetworkLayout(nodes, parents, states, hidden)
     means = sum(layout.net.leaf_sizes)
     n = layout.net.size + means + (len(layout.gaussian) if parts["variance_"] == "tied" else means)
@@ -71,6 +69,19 @@ def checked_layout(parts: Mapping[str, Any]) -> NetworkLayout:
     if not (parts["scale_"] > 0.0).all():
         raise ValueError("scale_ must be positive")
     return layout
+
+
+def _check_columns(parts: Mapping[str, Any], nodes: list[Any]) -> None:
+    """What is known of the columns of the fit, which files of older versions do not have."""
+    columns, names = parts.get("columns_"), parts.get("feature_names_in_")
+    if columns is not None:
+        used = [column for column in columns if column is not None] if isinstance(columns, list) else [None]
+        if not set(used) <= set(nodes) or len(set(used)) < len(used):
+            raise ValueError(f"columns_ must be a list of different variables and None, got {columns!r}")
+    if names is not None:
+        text = isinstance(names, np.ndarray) and names.ndim == 1 and all(isinstance(name, str) for name in names)
+        if not text or (columns is not None and columns != [name if name in nodes else None for name in names]):
+            raise ValueError("feature_names_in_ must be strings, of which columns_ are those that nodes_ has")
 
 
 def _check_vector(name: str, vector: FloatArray, size: int) -> None:

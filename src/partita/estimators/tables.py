@@ -1,4 +1,4 @@
-"""Tables as people have them: pandas, polars and pyarrow frames, dicts, records and arrays, without importing their libraries."""
+"""Tables as people have them, frames of pandas, polars and pyarrow too, without importing these libraries."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from ..core.unknown import is_unknown
 
 Name = Hashable
+#: Frames whose values are still to be computed, and how.
+LAZY = {("polars", "LazyFrame"): "X.collect()"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class Table:
 
 def read_table(X: Any) -> Table:
     """A table, whatever it is. Columns that pandas numbered 0, 1, ... itself have these numbers as names."""
+    owner = (type(X).__module__.split(".")[0], type(X).__name__)
+    if owner in LAZY or owner[0].startswith("dask"):
+        raise ValueError(
+            f"the data are a {owner[1]} of {owner[0]}, which has no values yet: give {LAZY.get(owner, 'X.compute()')}"
+        )
     if hasattr(X, "column_names") and hasattr(X, "column"):
         return _named("arrow", X.column_names, X.num_rows, lambda j: _arrow_column(X.column(j)))
     if hasattr(X, "get_columns") and hasattr(X, "columns"):
@@ -81,9 +88,6 @@ def _named(kind: str, names: Any, n_rows: int, read: Callable[[int], Column]) ->
 
 
 def _other_frame(X: Any) -> Table:
-    for library, cure in (("polars", "X.collect()"), ("dask", "X.compute()")):
-        if type(X).__module__.split(".")[0] == library:
-            raise ValueError(f"the data are a {type(X).__name__} of {library}, which has no values yet: give {cure}")
     names = list(X.columns)
     return _named("frame", names, len(X), lambda j: _series_column(X[names[j]]))
 
@@ -98,7 +102,7 @@ def _columns_of_dict(X: Mapping[Name, Any]) -> Table:
     if len(set(lengths)) > 1:
         other = next(j for j, n in enumerate(lengths) if n != lengths[0])
         raise ValueError(
-            f"columns must be equally long, but {names[0]!r} has {lengths[0]} values and {names[other]!r} has {lengths[other]}"
+            f"columns must be equally long, but {names[0]!r} has {lengths[0]} values, {names[other]!r} has {lengths[other]}"
         )
     return _named("dict", names, lengths[0] if lengths else 0, lambda j: _any_column(X[names[j]]))
 
@@ -121,8 +125,9 @@ def _array(X: Any) -> Table:
     if table.ndim != 2 or table.shape[0] == 0:
         raise ValueError(f"the data must be a data frame or an array with at least one row, got shape {table.shape}")
     kind = "numbers" if table.dtype.kind in "iufb" else "objects"
+    rows, columns = table.shape
     return Table(
-        kind, None, *table.shape, lambda j: _array_column(table[:, j], None if masked is None else masked[:, j], True)
+        kind, None, rows, columns, lambda j: _array_column(table[:, j], None if masked is None else masked[:, j], True)
     )
 
 
@@ -144,12 +149,7 @@ def _any_column(values: Any) -> Column:
     if hasattr(values, "to_numpy"):
         return _series_column(values)
     masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-    if isinstance(values, np.ndarray):
-        array = values
-    else:
-        given = list(values)
-        array = np.empty(len(given), dtype=object)
-        array[:] = given
+    array = values if isinstance(values, np.ndarray) else _objects(list(values))
     if array.ndim != 1:
         raise ValueError(f"columns must have one dimension, got shape {array.shape}")
     return _array_column(array, masked)
@@ -159,23 +159,42 @@ def _arrow_column(column: Any) -> Column:
     if hasattr(column.type, "value_type") and hasattr(column.type, "index_type"):
         column = column.cast(column.type.value_type)  # as numbers of entries, null would be the last entry
     try:
-        values = column.to_numpy(zero_copy_only=False)
+        values = _exact(column.to_numpy(zero_copy_only=False), column.to_pylist)
     except Exception:  # a type that numpy has no array for
-        values = np.empty(len(column), dtype=object)
-        values[:] = column.to_pylist()
+        values = _objects(column.to_pylist())
     return _array_column(values)
 
 
 def _series_column(column: Any) -> Column:
-    """A column of pandas, polars or their like. Categories count if someone has declared them, as polars' Categorical does not."""
+    """A column of pandas, polars or their like. Categories count if declared, which those of polars' Categorical are not."""
     dtype = getattr(column, "dtype", None)
     categories = None if str(dtype).startswith("Categorical") else getattr(dtype, "categories", None)
-    if categories is None:
-        values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-        return _array_column(np.asarray(values), np.asarray(column.isna()) if hasattr(column, "isna") else None)
-    known = _array_column(np.asarray(column, dtype=object))
-    listed = categories.to_list() if hasattr(categories, "to_list") else list(categories)
-    return Column(known.values, known.unknown, listed)
+    if categories is not None:
+        known = _array_column(np.asarray(column, dtype=object))
+        listed = categories.to_list() if hasattr(categories, "to_list") else list(categories)
+        return Column(known.values, known.unknown, listed)
+    values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if hasattr(column, "to_list") and "int" in str(dtype).lower():
+        values = _exact(values, column.to_list)
+    if hasattr(column, "isna") and values.dtype.kind != "T":
+        return Column(values, np.asarray(column.isna(), dtype=bool))
+    return _array_column(values)
+
+
+def _exact(values: Any, listed: Callable[[], list[Any]]) -> Any:
+    """Values, from a list if they are integers that became floats beside nulls and are too large for these."""
+    if values.dtype.kind == "f" and np.nanmax(np.abs(values), initial=0.0) >= 2**53:
+        exact = listed()
+        if any(isinstance(value, int) for value in exact):
+            return _objects(exact)
+    return values
+
+
+def _objects(values: list[Any]) -> Any:
+    out = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):  # at once, lists among them would be taken for rows
+        out[i] = value
+    return out
 
 
 def _array_column(values: Any, masked: Any = None, array: bool = False) -> Column:
@@ -219,6 +238,6 @@ def write_table(kind: str, columns: dict[Name, Any], like: Any = None) -> Any:
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
     if kind == "structured":
-        return np.rec.fromarrays(list(columns.values()), names=[str(name) for name in columns])
+        return np.rec.fromarrays(list(columns.values()), names=[str(name) for name in columns])  # type: ignore[call-overload]
     plain = {values.dtype.kind for values in columns.values()} <= set("iufb")
     return np.column_stack([values if plain else values.astype(object) for values in columns.values()])
