@@ -74,7 +74,7 @@ def test_files_with_impossible_content_are_refused(data, tmp_path):
     bad = SequenceData(data.X, data.lengths, Y)
     bad.labels.codes[0] = 99
     bad.save(path)
-    with pytest.raises(ModelFileError, match="labels out of range"):
+    with pytest.raises(ModelFileError, match="codes of labels must be from -2 to 2, got 99"):
         SequenceData.load(path)
     bad = data[[0, 2]]
     bad.X.indices[0] = 77

@@ -41,7 +41,9 @@ class Columns:
         codes, offsets, lines = np.asarray(self.codes), np.asarray(self.offsets), np.asarray(self.line_numbers)
         if codes.ndim != 2 or codes.dtype.kind not in "iu" or codes.shape[1] != len(self.vocabularies):
             shape = f"{codes.shape} of {codes.dtype}"
-            raise ValueError(f"codes must be integers with a column for each of {len(self.vocabularies)} vocabularies, got {shape}")
+            raise ValueError(
+                f"codes must be integers with a column for each of {len(self.vocabularies)} vocabularies, got {shape}"
+            )
         for c, words in enumerate(self.vocabularies):
             if len(codes) and not 0 <= codes[:, c].min() <= codes[:, c].max() < len(words):
                 low, high = int(codes[:, c].min()), int(codes[:, c].max())

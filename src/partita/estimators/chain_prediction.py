@@ -92,7 +92,7 @@ class LabellingMixin(ChainWeightsMixin):
 
         `sample_weight` is by sequence. For other scores see `partita.metrics`.
         """
-        data = read_sequences(X, lengths, self._vectorizer, fit=False)
+        data = read_sequences(X, lengths, self._vectorizer, fit=False, numeric=self._numeric)
         labels, weights = labels_of(data, y), check_weights("sample_weight", sample_weight, len(data))
         found = list(itertools.chain.from_iterable(self.predict(data)))
         return labels.share_right(found, np.repeat(weights, data.lengths))
@@ -171,7 +171,8 @@ class ChainPredictionMixin(LabellingMixin):
         pushes = []
         for q in range(X.indptr[t], X.indptr[t + 1]):
             row, j = X.data[q] * self._state_weights.row(X.indices[q]), int(X.indices[q])
-            pushes.append((str(layout.feature(j)) if layout.names is not None else f"attribute {j}", push(row)))
+            plain = layout.names is None and j < layout.n_columns
+            pushes.append((f"attribute {j}" if plain else str(layout.feature(j)), push(row)))
         A = tagging.potentials[1]
         if t > 0:
             pushes.append((f"after {labels[codes[t - 1]]}", push(A[codes[t - 1]])))
@@ -264,4 +265,7 @@ class ChainPredictionMixin(LabellingMixin):
             raise ValueError("standard errors are not available for partial labels: the information that is missing counts")
         random = generator(self.random_state if random_state is None else random_state)
         progress = CountPrinter("standard errors", draws) if self.verbose else None
-        return chain_errors(self._objective.at(self.parameters_), method, draws, random, progress)
+        inputs = self._inputs
+        point = self._objective.at(inputs.to_solver(self._layout) @ self.parameters_)
+        change = inputs.to_user(self._layout) if inputs.intercept else None
+        return chain_errors(point, method, draws, random, progress, change)

@@ -10,10 +10,12 @@ from ..core.results import Status
 from ..core.validation import check_weights
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
+from ..features.records import check_names
+from .chain_inputs import ChainInputs
 from .data import unchanged_on_failure
 from .forbidden import check_possible, forbidden_tables
 from .labels import UNKNOWN, check_label_text
-from .sequences import SequenceData, counting, labels_of, places, read_sequences
+from .sequences import DENSE, SequenceData, counting, labels_of, places, read_sequences
 from .weight_constraints import check_weight_constraints
 
 
@@ -62,7 +64,8 @@ class ChainStreamingMixin:
                 "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
                 "learned; use fit, with warm_start=True to continue"
             )
-        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
+        numeric = None if old is None else self._numeric
+        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True, numeric=numeric)
         data = data if old is None else _extended(data, old)
         known = self._known_classes(classes, old)
         found = labels_of(data, y, old.classes if known is None and old is not None else known, more=known is None)
@@ -73,12 +76,18 @@ class ChainStreamingMixin:
             return self  # nothing is said about any label
         tables = forbidden_tables(self.forbidden, labels.classes)
         check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
-        features = self._features(data, labels, also=old)
-        batch = ChainLayout.of(features, labels.classes, data.attributes)
-        mean, precision = np.zeros(batch.size), np.full(batch.size, float(self.l2))
+        inputs = self._inputs if old is not None else ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
+        features = self._features(inputs, data, labels, also=old)
+        batch = inputs.layout(features, labels.classes, data.attributes)
+        # A label that never came has an intercept like any other weight: without a penalty it would have no end.
+        came = np.bincount(labels.codes[labels.codes >= 0], minlength=batch.n_labels) > 0
+        mean, precision = np.zeros(batch.size), inputs.strengths(batch, self.l2, 2, free=came)
+        before = None
         if old is not None:
-            mean = old.align(self.parameters_, batch)
-            precision = old.align(self.precision_.astype(np.float64), batch, fill=float(self.l2))
+            before = inputs.to_solver(old) @ self.parameters_
+            mean = old.align(before, batch)
+            known = old.align(np.ones(old.size), batch) > 0.0
+            precision = np.where(known, old.align(self.precision_.astype(np.float64), batch), precision)
         # The squared distance to `mean`, up to a constant, is a penalty and a linear term.
         objective = self._objective_of(features, labels, weights, tables, precision, linear=-precision * mean)
         solution = self._minimize(objective, mean, [])
@@ -88,11 +97,11 @@ class ChainStreamingMixin:
         if old is not None:
             layout = old.union(batch)
             new = batch.align(np.ones(batch.size), layout) > 0.0
-            values = np.where(new, batch.align(values, layout), old.align(self.parameters_, layout))
+            values = np.where(new, batch.align(values, layout), old.align(before, layout))
             firm = np.where(new, batch.align(firm, layout), old.align(self.precision_.astype(np.float64), layout))
         fixed = classes is not None or getattr(self, "fixed_classes_", False)
         seen = getattr(self, "n_seen_", 0) + len(data)
-        self._store_layout(layout, values, firm)
+        self._store_layout(layout, inputs.to_user(layout) @ values, firm, inputs)
         interrupted = solution.status is Status.INTERRUPTED
         self._store_run(solution, solution.status if interrupted else Status.STREAM, tables, seen)
         self.fixed_classes_ = fixed
@@ -112,11 +121,13 @@ class ChainStreamingMixin:
 def _extended(data: SequenceData, old: ChainLayout) -> SequenceData:
     """The data in columns that begin with those of an earlier layout."""
     if data.attributes is None or old.names is None:
-        if (data.attributes is None) != (old.names is None) or data.X.shape[1] != old.n_attributes:
+        if (data.attributes is None) != (old.names is None) or data.X.shape[1] != old.n_columns:
             kind = "without names" if old.names is None else "with names"
-            raise ValueError(f"X must have the {old.n_attributes} attributes {kind} that the model began with")
+            raise ValueError(f"X must have the {old.n_columns} attributes {kind} that the model began with")
         return data
+    if data.kind == DENSE:
+        check_names(data.attributes, old.names)
     index = AttributeIndex(old.names)
     X, columns = data.X, index.number(data.attributes)
     X = assemble(columns[X.indices], X.data, np.diff(X.indptr), index.size)
-    return SequenceData._make(X, data.offsets, data.labels, index.names)
+    return SequenceData._make(X, data.offsets, data.labels, index.names, data.kind)

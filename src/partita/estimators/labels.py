@@ -43,6 +43,21 @@ class Labels:
     codes: IntArray
     sets: Any = None
 
+    def check(self, count: int) -> None:
+        """Raise a ValueError unless these can be labels of `count` positions: kernels look them up by code."""
+        classes, codes, sets = np.asarray(self.classes), np.asarray(self.codes), self.sets
+        if classes.ndim != 1 or classes.dtype.kind not in "UOiub" or len(set(classes.tolist())) < len(classes):
+            raise ValueError("classes of labels must be different strings, integers or booleans")
+        if sets is not None and (sets.dtype != np.bool_ or sets.ndim != 2 or sets.shape[1] != len(classes)):
+            raise ValueError(f"sets of labels must be bool with a column for each of {len(classes)} classes")
+        if codes.shape != (count,) or codes.dtype != np.int64:
+            raise ValueError(f"codes of labels must be {count} of int64, got shape {codes.shape} of {codes.dtype}")
+        lowest = 0 if sets is None else -len(sets)
+        low, high = int(codes.min(initial=0)), int(codes.max(initial=0))
+        if low < lowest or (count and high >= len(classes)):
+            wrong = low if low < lowest else high
+            raise ValueError(f"codes of labels must be from {lowest} to {len(classes) - 1}, got {wrong}")
+
     def take(self, rows: Any) -> Labels:
         """Labels of some positions."""
         return replace(self, codes=self.codes[rows])

@@ -34,14 +34,16 @@ class StandardColumns:
     weights : array of shape (n_samples,)
     l2 : float
     intercept : bool
+    rotate : bool
+        Whether data with more columns than rows are rotated.
     """
 
-    def __init__(self, X: Any, weights: FloatArray, l2: float, intercept: bool) -> None:
+    def __init__(self, X: Any, weights: FloatArray, l2: float, intercept: bool, rotate: bool = True) -> None:
         self.l2 = l2
         self.mean = np.zeros(X.shape[1])
         self.Q: FloatArray | None = None
         sparse = sp.issparse(X)
-        wide = not sparse and WIDE * len(X) <= X.shape[1]
+        wide = rotate and not sparse and WIDE * len(X) <= X.shape[1]
         if intercept and not sparse:
             self.mean = np.average(X, axis=0, weights=weights)
             constant = np.ptp(X[weights > 0.0], axis=0) <= ROUNDING * _largest(X)

@@ -12,10 +12,10 @@ from ..core.results import FloatArray
 SINGULAR = 1e-11
 
 
-def dense_errors(point: Any, squares: FloatArray | None = None) -> FloatArray:
+def dense_errors(point: Any, squares: FloatArray | None = None, change: Any = None) -> FloatArray:
     """Square roots of the diagonal of H^-1, or of H^-1 K H^-1 with K = `squares`, at a point that offers Hessian products.
 
-    H is the Hessian of the objective, penalty included.
+    H is the Hessian of the objective, penalty included. With `change`, a matrix, errors are of its product with the parameters.
 
     Raises
     ------
@@ -38,6 +38,9 @@ def dense_errors(point: Any, squares: FloatArray | None = None) -> FloatArray:
             "infinity and have no standard error; set l2 > 0"
         )
     inverse = (vectors / values) @ vectors.T
+    if change is not None:
+        matrix = inverse if squares is None else inverse @ squares @ inverse
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", change @ matrix, change.toarray())))
     variances = np.diag(inverse) if squares is None else np.einsum("ij,jk,ki->i", inverse, squares, inverse, optimize=True)
     return np.asarray(np.sqrt(variances))
 
