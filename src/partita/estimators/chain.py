@@ -29,6 +29,7 @@ from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
 from .chain_inputs import ChainInputs, check_weighted
+from .chain_memory import remembered
 from .chain_prediction import ChainPredictionMixin, log_probabilities
 from .chain_streaming import ChainStreamingMixin
 from .chain_weights import align_columns, packed, potentials, vectorizer_of
@@ -352,7 +353,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        for name in ("_cache", "_objective"):
+        for name in ("_cache", "_objective", "_kept"):
             state.pop(name, None)
         return state
 
@@ -448,6 +449,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
         self._store_point(inputs, layout, point, group, trim=data.kind == ATTRIBUTES and not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
+        self._kept = remembered(None, 0, data)
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
         self.beta_, self.likelihood_ = beta, composite or FULL
         if self.l1 == 0.0 and not constraints:
