@@ -230,8 +230,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     -----
     X is a list of sequences. A sequence is a list of tokens (dicts or lists of strings, with the meaning they have to
     python-crfsuite; rows with names, as of data frames, are dicts), or a sparse or dense matrix of numbers with a row per
-    position. A data frame is a matrix if all its columns are numbers, which are then found by name, else its rows are tokens.
-    One stacked matrix with ``lengths=`` and `SequenceData` do as well.
+    position. A data frame is a matrix if all its columns are numbers, which are then found by name, else its rows are
+    tokens. One stacked matrix with ``lengths=`` and `SequenceData` do as well.
 
     y is a list of lists of labels, strings or integers. A label may also be None, NaN or ``pd.NA`` (unknown), or a set of
     labels, one of which is right: training then sums over the possibilities. The integers -1 and -100 are refused: they are

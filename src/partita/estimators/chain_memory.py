@@ -2,8 +2,8 @@
 
 A label that is new was not among the earlier sequences: that they had other labels says as much about its weights as the
 sequences that have it. Laplace's approximation has no place for weights that did not exist, so a sample of the earlier
-sequences is kept, and their likelihood of having any of the labels known then, ``log Z(known labels) - log Z(all labels)``, is
-added to the objective. Copies and files keep no data; one position for each attribute stands in for them there.
+sequences is kept, and their likelihood of having any of the labels known then, ``log Z(known labels) - log Z(all labels)``,
+is added to the objective. Copies and files keep no data; one position for each attribute stands in for them there.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from ..core.random import generator
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_level, check_weights
 from ..objectives.chain_information import EXACT, chain_errors
+from ..objectives.information import warn_of_many_weights
 from ..report import CoefficientTable, CountPrinter
 from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
@@ -268,4 +269,11 @@ class ChainPredictionMixin(LabellingMixin):
         inputs = self._inputs
         point = self._objective.at(inputs.to_solver(self._layout) @ self.parameters_)
         change = inputs.to_user(self._layout) if inputs.intercept else None
+        objective = point.objective
+        warn_of_many_weights(
+            *(objective.size, objective.n_examples, "sequences", self.l2, "a higher min_frequency, fewer attributes"),
+            detail=f" ({objective.features.n_positions} positions)",
+            effective=float((1.0 - objective.penalty / point.diagonal).sum()),
+            stacklevel=4,
+        )
         return chain_errors(point, method, draws, random, progress, change)

@@ -86,10 +86,11 @@ class ChainStreamingMixin:
         _warn_of_one_label(labels)
         piece = (data, labels, weights)
         new = np.zeros(len(labels.classes), bool) if old is None else new_labels(old, labels)
-        if new.any() and not new.all():
-            kept = getattr(self, "_kept", None)
-            kept = stand_in(inputs, old, data) if kept is None else in_columns(kept, data)
-            piece = with_earlier(*piece, kept, new, self.n_seen_) if len(kept) else piece
+        if old is not None and new.any() and not new.all():
+            if not hasattr(self, "_kept"):
+                _warn_of_lost_sequences(labels.classes[new].tolist(), self.n_seen_)
+            earlier = in_columns(self._kept, data) if hasattr(self, "_kept") else stand_in(inputs, old, data)
+            piece = with_earlier(*piece, earlier, new, self.n_seen_) if len(earlier) else piece
         batch, objective, mean, precision = self._step(inputs, *piece, old, tables, data, labels)
         solution = self._minimize(objective, mean, [])
         self._warn(solution, solution.status, early=False)
@@ -165,6 +166,16 @@ def _warn_of_one_label(labels: Any) -> None:
             DataWarning,
             stacklevel=5,
         )
+
+
+def _warn_of_lost_sequences(new: list[Any], count: int) -> None:
+    warnings.warn(
+        f"y brings the new label {new[0]!r} to a model that was copied or read from a file, which keep none of the {count} "
+        "sequences it learned from: how strongly their having other labels speaks against it is only known roughly. Fit "
+        "again, or go on with the model itself",
+        DataWarning,
+        stacklevel=5,
+    )
 
 
 def _extended(data: SequenceData, old: ChainLayout) -> SequenceData:

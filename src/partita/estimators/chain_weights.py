@@ -153,7 +153,7 @@ class ChainWeightsMixin:
     def attributes_(self: Any) -> list[Any]:
         """Names of the attributes; their numbers if there are no names."""
         check_is_fitted(self, "parameters_")
-        return self._layout.features[: self.n_features_in_]
+        return list(self._layout.features[: self.n_features_in_])
 
     @property
     def state_features_(self: Any) -> dict[Any, float]:

@@ -25,7 +25,6 @@ from ..features.templates import Templates
 from ..io import read_model, write_model
 from .labels import Labels, check_label_numbers, column_labels, encode_labels, position_of
 
-
 #: What columns of `SequenceData` are.
 ATTRIBUTES, SPARSE, DENSE = KINDS = ("attributes", "sparse", "dense")
 #: Memory that training takes for each column, whether it occurs or not.
@@ -62,8 +61,8 @@ class SequenceData:
     attributes : list of str or None
     y : list of lists, or None
     kind : {"attributes", "sparse", "dense"}
-        What the columns are: attributes of tokens (also of a sparse matrix whose columns have names), or numbers that came as
-        a sparse or dense matrix. Models have intercepts for numbers.
+        What the columns are: attributes of tokens (also of a sparse matrix whose columns have names), or numbers that came
+        as a sparse or dense matrix. Models have intercepts for numbers.
 
     Examples
     --------
@@ -257,12 +256,12 @@ def read_sequences(
 
 
 def _hashed(data: SequenceData, hashing: int) -> SequenceData:
-    """The data with names hashed into columns; without names, they must be hashed already."""
-    if data.attributes is not None:
+    """The data with names hashed into columns; without names, they must be hashed already, or be numbers."""
+    if data.attributes is not None and data.kind != DENSE:
         columns, X = AttributeIndex(hashing=hashing).find(data.attributes), data.X
         X = assemble(columns[X.indices], X.data, np.diff(X.indptr), hashing)
         return SequenceData._make(X, data.offsets, data.labels, None, data.kind)
-    if data.X.shape[1] != hashing:
+    if data.X.shape[1] != hashing and data.kind != DENSE:
         raise ValueError(f"hashing={hashing}, but X is SequenceData of {data.X.shape[1]} columns without names")
     return data
 
@@ -308,7 +307,7 @@ def _listed(sequence: Any) -> list[Any]:
 
 
 def _as_matrices(sequences: list[Any], numeric: bool | None) -> SequenceData | None:
-    """The stacked matrix of sequences that are matrices, frames of numbers, or lists of lists of numbers; None for others."""
+    """The stacked matrix of sequences that are matrices, frames of numbers, or lists of lists of numbers; else None."""
     first = next((sequence for sequence in sequences if _size(sequence)), None)
     frames = [Frame.of(sequence) for sequence in sequences] if Frame.of(first) is not None else []
     if frames and not any(frame is None for frame in frames):
@@ -361,7 +360,7 @@ def _numbers_of(frame: Frame, names: list[str] | None = None) -> Any:
     if not frame.numeric:
         name = next(n for n, column in zip(frame.names, frame.columns, strict=True) if column.dtype.kind not in "biuf")
         raise ValueError(
-            f"column {name!r} of a data frame in X is not numeric; for tokens give a list of frames, or SequenceData.from_tokens"
+            f"column {name!r} of a data frame in X is not numeric; rows that are tokens go through SequenceData.from_tokens"
         )
     return frame.matrix(names)
 

@@ -133,8 +133,8 @@ class Indexed:
 class AttributeVectorizer(Indexed):
     """Sequences of dicts or lists of strings as one sparse matrix, a row per token and a column per attribute.
 
-    A token is a dict or a list, tuple or set of strings, or a row with names (see `partita.features.records.as_record`), which
-    is read as a dict; a data frame is a sequence of its rows. What a token means is what it means to python-crfsuite:
+    A token is a dict or a list, tuple or set of strings, or a row with names (see `features.records.as_record`), which is
+    read as a dict; a data frame is a sequence of its rows. What a token means is what it means to python-crfsuite:
 
     - ``["a", "b"]``: attributes a and b of weight 1;
     - ``{"a": 0.5, "b": True, "c": 0}``: weights 0.5, 1 and 0;

@@ -12,8 +12,8 @@ import numpy as np
 def as_record(row: Any) -> dict[Any, Any] | None:
     """A row whose entries have names as a dict; None for anything else.
 
-    Mappings, rows of pandas (a Series whose index are strings, ``itertuples`` without its ``Index``), named tuples, dataclasses,
-    ``sqlite3.Row``, structs of pyarrow, and records of NumPy.
+    Mappings, rows of pandas (a Series whose index are strings, ``itertuples`` without its ``Index``), named tuples,
+    dataclasses, ``sqlite3.Row``, structs of pyarrow, and records of NumPy.
     """
     if isinstance(row, Mapping):
         return {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
@@ -26,7 +26,7 @@ def as_record(row: Any) -> dict[Any, Any] | None:
         return {entry.name: getattr(row, entry.name) for entry in fields(row)}
     if isinstance(row, np.void) and row.dtype.names:
         return dict(zip(row.dtype.names, row.tolist(), strict=True))
-    index = getattr(row, "index", None)
+    index: Any = getattr(row, "index", None)
     if hasattr(row, "iloc") and getattr(row, "ndim", 0) == 1 and hasattr(index, "tolist"):
         names = index.tolist()
         return dict(zip(names, row.tolist(), strict=True)) if names and all(isinstance(n, str) for n in names) else None
