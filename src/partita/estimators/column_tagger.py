@@ -124,7 +124,8 @@ class ColumnTagger(SavedModel):
     def fit(self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None) -> ColumnTagger:
         """Train on columns, or on sentences with labels y.
 
-        `X_dev` are held-out ones for early stopping (see `ChainCRF.fit`). Without y, labels are a column of X. Of `Columns`, the second argument may be the held-out ones.
+        `X_dev` are held-out ones for early stopping (see `ChainCRF.fit`). Without y, labels are a column of X. Of `Columns`,
+        the second argument may be the held-out ones.
         """
         if isinstance(y, Columns):
             y, X_dev = None, y

@@ -79,7 +79,7 @@ class SequenceData:
         if frame is not None:
             X = _numbers_of(frame)
             attributes = frame.names if attributes is None and frame.named else attributes
-        self.X = _matrix(X)
+        self.X = _matrix(X, attributes)
         self.offsets = _offsets(lengths, self.X.shape[0])
         self.attributes = None if attributes is None else list(attributes)
         self.kind = DENSE if not sp.issparse(X) else SPARSE if attributes is None else ATTRIBUTES
@@ -319,9 +319,7 @@ def _as_matrices(sequences: list[Any], numeric: bool | None) -> SequenceData | N
             if names is not None:
                 check_names(frame.names, names, "the first frame has")
         matrices = {id(frame): _numbers_of(frame, names) for frame in full}
-        stacked = _stack([matrices.get(id(frame), np.zeros((0, 0))) for frame in frames])
-        stacked.attributes = names
-        return stacked
+        return _stack([matrices.get(id(frame), np.zeros((0, 0))) for frame in frames], names)
     if first is not None and _is_matrix(first):
         return _stack(sequences)
     if isinstance(first, list | tuple) and _is_numbers(first[0]):
@@ -365,7 +363,7 @@ def _numbers_of(frame: Frame, names: list[str] | None = None) -> Any:
     return frame.matrix(names)
 
 
-def _stack(sequences: list[Any]) -> SequenceData:
+def _stack(sequences: list[Any], names: list[str] | None = None) -> SequenceData:
     """Matrices, one per sequence, on top of each other."""
     full: list[Any] = []
     for i, sequence in enumerate(sequences):
@@ -380,10 +378,10 @@ def _stack(sequences: list[Any]) -> SequenceData:
         full.append(sequence)
     dense = all(isinstance(sequence, np.ndarray) for sequence in full)
     stacked = np.vstack(full) if dense else sp.vstack([sp.csr_matrix(sequence) for sequence in full], format="csr")
-    return SequenceData(stacked, [_size(sequence) for sequence in sequences])
+    return SequenceData(stacked, [_size(sequence) for sequence in sequences], attributes=names)
 
 
-def _matrix(X: Any) -> Any:
+def _matrix(X: Any, names: Any = None) -> Any:
     """A CSR matrix of finite float64, entries sorted and unique; the given matrix is not changed."""
     if not sp.issparse(X):
         X = np.asarray(X)
@@ -401,7 +399,8 @@ def _matrix(X: Any) -> Any:
         at = int(np.argmin(np.isfinite(matrix.data)))
         row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
         column, value = int(matrix.indices[at]), matrix.data[at]
-        raise ValueError(f"X must be finite; row {row} of the stacked matrix holds {value} in column {column}")
+        name = repr(names[column]) if names is not None and len(names) == matrix.shape[1] else column
+        raise ValueError(f"X must be finite; row {row} of the stacked matrix holds {value} in column {name}")
     return matrix
 
 
