@@ -18,7 +18,7 @@ from ..core.results import FloatArray
 from ..features.attributes import AttributeIndex, assemble
 from ..features.chain_layout import ChainLayout
 from .chain_inputs import ChainInputs
-from .labels import Labels
+from .labels import UNKNOWN, Labels
 from .sequences import DENSE, SequenceData
 
 #: Most sequences that are kept, and most positions in them, about.
@@ -83,6 +83,9 @@ def new_labels(old: ChainLayout, labels: Labels) -> Any:
     weighted = np.union1d(old.state[:, 1], old.transitions.ravel())
     here = np.zeros(len(labels.classes), bool)
     here[labels.codes[labels.codes >= 0]] = True
+    if labels.sets is not None:
+        partly = labels.sets[np.unique(-1 - labels.codes[labels.codes < UNKNOWN])]
+        here |= partly.any(axis=0)
     return here & ~np.isin(labels.classes, old.classes[weighted])
 
 

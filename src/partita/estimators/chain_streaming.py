@@ -164,7 +164,7 @@ def _warn_of_one_label(labels: Any) -> None:
             f"all {len(labels.codes)} positions of this piece have the label {label!r}, one of {known} known ones: pieces "
             "of one label unlearn the others. Shuffle the sequences before they are cut into pieces",
             DataWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 
@@ -174,7 +174,7 @@ def _warn_of_lost_sequences(new: list[Any], count: int) -> None:
         "sequences it learned from: how strongly their having other labels speaks against it is only known roughly. Fit "
         "again, or go on with the model itself",
         DataWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
 
 

@@ -33,7 +33,7 @@ def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
                 f"X has no names, but the model was fitted to columns with names: its {X.shape[1]} columns are read in the "
                 "order of training. Give data frames, as in training, to have them found by name",
                 DataWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         else:
             check_names(data.attributes, layout.names)
@@ -210,7 +210,9 @@ class ChainWeightsMixin:
         count, kind = self.n_features_in_, getattr(self, "input_kind_", ATTRIBUTES)
         if not getattr(self, "has_intercept_", False):
             return ChainInputs(np.zeros(count), np.ones(count), False, kind)
-        mean, spread = self.column_mean_, self.column_spread_
+        mean, spread = (
+            np.asarray(getattr(self, name, None), dtype=np.float64) for name in ("column_mean_", "column_spread_")
+        )
         if mean.shape != (count,) or spread.shape != (count,) or not (np.isfinite(mean).all() and (spread > 0.0).all()):
             raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
         return ChainInputs(mean, spread, True, kind)

@@ -94,12 +94,14 @@ class SequenceData:
         made.X, made.offsets, made.labels, made.attributes, made.kind = X, offsets, labels, attributes, kind
         return made
 
-    def _check_attributes(self) -> None:
+    def _check_attributes(self, each: bool = True) -> None:
         names, count = self.attributes, self.X.shape[1]
         if names is None:
             return
         if len(names) != count:
             raise ValueError(f"attributes must name each of the {count} columns of X, got {len(names)} names")
+        if not each:
+            return
         if not all(isinstance(name, str) for name in names):
             raise ValueError(f"attributes must be strings, got {next(n for n in names if not isinstance(n, str))!r}")
         if len(set(names)) < count:
@@ -116,7 +118,7 @@ class SequenceData:
         if offsets.ndim != 1 or offsets.dtype != np.int64 or not len(offsets) or int(offsets[0]) != 0:
             raise ValueError("offsets of SequenceData must be a vector of int64 that begins with 0")
         _offsets(np.diff(offsets), self.X.shape[0])
-        self._check_attributes()
+        self._check_attributes(each=False)
         if self.kind not in KINDS:
             raise ValueError(f"kind of SequenceData must be one of {', '.join(map(repr, KINDS))}; got {self.kind!r}")
         if self.labels is not None:
@@ -206,6 +208,7 @@ class SequenceData:
             labels = Labels(arrays["classes"], arrays["codes"], arrays.get("sets")) if "codes" in arrays else None
             data = cls._make(_matrix(X), arrays["offsets"], labels, names, kind)
             data.check()
+            data._check_attributes()
         except Exception as error:  # whatever the damage made of the values
             raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
         return data
