@@ -82,15 +82,11 @@ class ChainStreamingMixin:
             return self  # nothing is said about any label
         tables = forbidden_tables(self.forbidden, labels.classes)
         check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
-        inputs = self._inputs if old is not None else ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
         _warn_of_one_label(labels)
+        inputs = self._inputs if old is not None else ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
         piece = (data, labels, weights)
-        new = np.zeros(len(labels.classes), bool) if old is None else new_labels(old, labels)
-        if old is not None and new.any() and not new.all():
-            if not hasattr(self, "_kept"):
-                _warn_of_lost_sequences(labels.classes[new].tolist(), self.n_seen_)
-            earlier = in_columns(self._kept, data) if hasattr(self, "_kept") else stand_in(inputs, old, data)
-            piece = with_earlier(*piece, earlier, new, self.n_seen_) if len(earlier) else piece
+        if old is not None and new_labels(old, labels).any():
+            piece = self._with_earlier(inputs, *piece, old)
         batch, objective, mean, precision = self._step(inputs, *piece, old, tables, data, labels)
         solution = self._minimize(objective, mean, [])
         self._warn(solution, solution.status, early=False)
@@ -102,11 +98,13 @@ class ChainStreamingMixin:
                 alone, objective, _, _ = self._step(inputs, data, labels, weights, old, tables, data, labels)
                 own = alone.align(objective.at(batch.align(values, alone)).diagonal, batch, fill=np.nan)
                 firm = np.where(known, np.where(np.isnan(own), precision, own), firm)
-            before = inputs.to_solver(old) @ self.parameters_
             layout = old.union(batch)
             changed = batch.align(np.ones(batch.size), layout) > 0.0
-            values = np.where(changed, batch.align(values, layout), old.align(before, layout))
-            firm = np.where(changed, batch.align(firm, layout), old.align(self.precision_.astype(np.float64), layout))
+            before = inputs.to_solver(old) @ self.parameters_, self.precision_.astype(np.float64)
+            values, firm = (
+                np.where(changed, batch.align(after, layout), old.align(was, layout))
+                for after, was in zip((values, firm), before, strict=True)
+            )
         fixed = classes is not None or getattr(self, "fixed_classes_", False)
         count = getattr(self, "n_seen_", 0)
         self._kept = remembered(getattr(self, "_kept", None), count, data)
@@ -116,6 +114,18 @@ class ChainStreamingMixin:
         self.fixed_classes_ = fixed
         self.dev_scores_ = np.zeros(0)
         return self
+
+    def _with_earlier(
+        self: Any, inputs: ChainInputs, data: SequenceData, labels: Any, weights: FloatArray, old: ChainLayout
+    ) -> tuple[SequenceData, Any, FloatArray]:
+        """A piece with new labels, and earlier sequences, in which these were absent."""
+        new, kept = new_labels(old, labels), getattr(self, "_kept", None)
+        if kept is None:
+            _warn_of_lost_sequences(labels.classes[new].tolist(), self.n_seen_)
+        earlier = stand_in(inputs, old, data) if kept is None else in_columns(kept, data)
+        if new.all() or not len(earlier):
+            return data, labels, weights
+        return with_earlier(data, labels, weights, earlier, new, self.n_seen_)
 
     def _step(
         self: Any,
@@ -174,7 +184,7 @@ def _warn_of_lost_sequences(new: list[Any], count: int) -> None:
         "sequences it learned from: how strongly their having other labels speaks against it is only known roughly. Fit "
         "again, or go on with the model itself",
         DataWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 
