@@ -39,7 +39,8 @@ def test_on_chains_it_is_the_chain(rng, missing):
     X, y = chains(rng)
     known = [[None if rng.random() < missing else int(v) for v in row] for row in y]
     weights = rng.random(len(X))
-    chain = ChainCRF(l2=0.7, features="all", transitions="all", tol=1e-10, max_iter=2000)
+    options = {"features": "all", "transitions": "all", "tol": 1e-10, "max_iter": 2000}
+    chain = ChainCRF(l2=0.7, fit_intercept=False, **options)
     chain.fit(X, known, sample_weight=weights)
     graph = GraphCRF(l2=0.7, fit_intercept=False, tol=1e-10).fit(as_graphs(X), known, sample_weight=weights)
     assert graph.trace_.objective[-1] == pytest.approx(chain.trace_.objective[-1], rel=1e-9)

@@ -39,10 +39,10 @@ def weights_of(model):
     """Tables of the weights by (label, hidden state): attributes, transitions, starts, ends."""
     classes, H = model.classes_.tolist(), model.n_hidden_
     number = {(label, h): c * H + h for c, label in enumerate(classes) for h in range(H)}
-    W = np.zeros((model.n_features_in_, len(number)))
+    W = np.zeros((model.n_features_in_ + model.has_intercept_, len(number)))  # intercepts are the last row
     A, start, end = np.zeros((len(number),) * 2), np.zeros(len(number)), np.zeros(len(number))
     for (j, state), value in model.state_features_.items():
-        W[j, number[state]] = value
+        W[-1 if j == "intercept" else j, number[state]] = value
     for (u, v), value in model.transition_features_.items():
         A[number[u], number[v]] = value
     for table, named in ((start, model.start_features_), (end, model.end_features_)):
@@ -51,10 +51,16 @@ def weights_of(model):
     return W, A, start, end
 
 
+def at_means(model, W):
+    """The weights that are penalised: of columns, and as intercepts the scores at their means."""
+    return np.vstack([W[:-1], W[-1] + model.column_mean_ @ W[:-1]])
+
+
 def enumerate_states(model, x):
     """All paths of states and their scores."""
     W, A, start, end = weights_of(model)
     paths = np.array(list(itertools.product(range(len(A)), repeat=len(x))))
+    x = np.column_stack([x, np.ones(len(x))]) if model.has_intercept_ else x
     scores = (x @ W)[np.arange(len(x)), paths].sum(1) + A[paths[:, :-1], paths[:, 1:]].sum(1)
     return paths, scores + start[paths[:, 0]] + end[paths[:, -1]]
 
@@ -84,7 +90,7 @@ def test_hidden_chain_agrees_with_enumeration(matrices, shared, y):
     W, A, start, end = weights_of(model)
     if shared:
         W = W[:, :2]
-    penalty = 0.15 * sum(np.sum(part**2) for part in (W, A, start, end))
+    penalty = 0.15 * sum(np.sum(part**2) for part in (at_means(model, W), A, start, end))
     assert_allclose(model.objectives_, [loss + penalty])
 
 
@@ -126,7 +132,7 @@ def test_empty_sequences_without_weight_do_not_count(matrices):
 
 
 def test_shared_attributes_have_equal_weights_for_all_labels(matrices):
-    W = weights_of(HiddenChainCRF(2, shared=True, random_state=0).fit(matrices, LABELS))[0].reshape(2, 3, 2)
+    W = weights_of(HiddenChainCRF(2, shared=True, random_state=0).fit(matrices, LABELS))[0].reshape(3, 3, 2)
     assert np.ptp(W, axis=1).max() == 0.0
     assert np.ptp(W[:, 0], axis=1).max() > 0.0
 
@@ -150,7 +156,8 @@ def test_latent_dynamic_agrees_with_enumeration(matrices, position_labels):
         known = [(t, "pq".index(value)) for t, value in enumerate(y[i]) if isinstance(value, str)]
         agree = np.all([label[:, t] == k for t, k in known], axis=0) if known else np.ones(len(p), bool)
         assert_allclose(log_p[i], np.log(p[agree].sum()))
-    penalty = 0.15 * sum(np.sum(part**2) for part in weights_of(model))
+    W, *rest = weights_of(model)
+    penalty = 0.15 * sum(np.sum(part**2) for part in (at_means(model, W), *rest))
     assert_allclose(model.log_likelihood(matrices, y), log_p.sum())
     assert_allclose(model.objectives_, [penalty - log_p.sum()])
 
@@ -211,7 +218,8 @@ def test_hidden_chain_with_one_hidden_state_is_a_softmax(matrices):
     sums = np.array([[*x.sum(0), len(x) - 1.0, 1.0, 1.0] for x in matrices])
     flat = SoftmaxRegression(l2=0.7, fit_intercept=False, tol=1e-10).fit(sums, LABELS)
     for shared in (False, True):
-        model = HiddenChainCRF(1, shared, l2=0.7, tol=1e-10, random_state=0).fit(matrices, LABELS)
+        options = {"l2": 0.7, "tol": 1e-10, "random_state": 0, "fit_intercept": False}
+        model = HiddenChainCRF(1, shared, **options).fit(matrices, LABELS)
         if shared:  # attributes then say nothing about the label
             assert_allclose(model.predict_proba(matrices)[0], model.predict_proba([matrices[0] + 5.0])[0])
         else:
@@ -277,7 +285,7 @@ def test_order_is_learned_from_every_kind_of_start(init, shared):
     assert model.score(test, expected) > 0.95
     W, *rest = weights_of(model)
     assert len(model.objectives_) == 3
-    penalty = 0.05 * sum(np.sum(part**2) for part in ((W[:, :2] if shared else W), *rest))
+    penalty = 0.05 * sum(np.sum(part**2) for part in (at_means(model, W[:, :2] if shared else W), *rest))
     assert model.objectives_.min() == pytest.approx(penalty - model.log_likelihood(X, y))
 
 
@@ -299,7 +307,7 @@ def test_restarts_depend_on_the_seed_alone(init):
 def test_without_noise_hidden_states_stay_alike():
     X, y = ordered(np.random.default_rng(8), 20)
     model = HiddenChainCRF(2, init="random", init_scale=0.0, random_state=0).fit(X, y)
-    W = weights_of(model)[0].reshape(2, 2, 2)
+    W = weights_of(model)[0].reshape(3, 2, 2)
     assert_allclose(W[..., 0], W[..., 1], atol=1e-9)
 
 
@@ -337,7 +345,7 @@ def test_tokens_matrices_and_stored_data_are_the_same_to_both():
     data = SequenceData.from_tokens(tokens)
     lengths, stacked = data.lengths, data.X
     for model, y in ((HiddenChainCRF(2), [0, 1, 1, 0]), (LatentDynamicCRF(2), positions)):
-        model.set_params(random_state=0)
+        model.set_params(random_state=0, fit_intercept=False)  # tokens have none
         plain = clone(model).fit(tokens, y)
         for X, more in ((data, {}), (stacked, {"lengths": lengths}), ([data[i].toarray() for i in range(4)], {})):
             other = clone(model).fit(X, y, **more)

@@ -294,7 +294,6 @@ def test_sets_of_classes_and_unknown_ones():
         ([{0}, {1}], "inconsistent numbers of samples"),
         ([None, None, None], "y holds no label at all"),
         ([{0, 1}, {0, 1}, None], "y tells nothing: all labels are possible everywhere"),
-        ([{0}, 1, float("nan")], "labels must be strings or integers.* got nan at example 2"),
         ([{0.5}, 1, None], r"got frozenset\({0.5}\) at example 0"),
         ([{0}, 0.5, None], "got 0.5 at example 1"),
         ([{0}, [0, 1], None], r"got \[0, 1\] at example 1"),
@@ -306,6 +305,11 @@ def test_sets_of_classes_and_unknown_ones():
 def test_bad_sets(y, message):
     with pytest.raises(ValueError, match=message):
         LatentSoftmax().fit(np.eye(3), y)
+
+
+def test_nan_beside_sets_is_unknown():
+    models = [LatentSoftmax(random_state=0).fit(np.eye(4), [{0}, 1, 0, unknown]) for unknown in (None, float("nan"))]
+    np.testing.assert_array_equal(models[0].predict_proba(np.eye(4)), models[1].predict_proba(np.eye(4)))
 
 
 @pytest.mark.parametrize("labels", [["same", "opposite"], [3, 1], [True, False]])

@@ -146,7 +146,7 @@ def test_refused_with_its_place(token, message):
         crfsuite.ItemSequence([token]).items()
 
 
-@pytest.mark.parametrize("token", ["abc", {"a": float("nan")}, {"a": {"b": np.inf}}, collections.UserDict(a=1)], ids=repr)
+@pytest.mark.parametrize("token", ["abc", {"a": float("nan")}, {"a": {"b": np.inf}}], ids=repr)
 def test_refused_although_python_crfsuite_takes_them(token):
     with pytest.raises(ValueError, match=r"^X, sequence 0, position 1: "):
         AttributeVectorizer().fit_transform([[["a"], token]])

@@ -201,3 +201,41 @@ def test_the_counts_of_crfsuite_on_chunking(data_dir):
     assert X.nnz == 3_808_439
     labels = np.repeat(train.codes[:, 2], np.diff(X.indptr))
     assert len(np.unique(X.indices.astype(np.int64) * 22 + labels)) == 452_610
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("U00:%x[-1000000000,0]", "looks at most 10,000 tokens back or ahead, got -1,000,000,000"),
+        ("U00:%x[-" + "9" * 5000 + ",0]", "looks at most 10,000 tokens"),
+        ("U00:%x[0,1000000000]", "column is below 10,000, got 1,000,000,000"),
+        ("U00:" + "%x[0,0]" * 1001, "at most 1,000 fields, got 1,001"),
+        ("#" * 10_000_001, "at most 10,000,000 characters, got 10,000,001"),
+    ],
+    ids=["far", "farther", "wide", "long", "large"],
+)
+def test_templates_without_measure_are_refused_at_once(text, message):
+    with pytest.raises(ValueError, match=message):
+        Templates.parse(text)
+
+
+def test_fields_made_by_hand_are_checked_too():
+    with pytest.raises(ValueError, match="at most 10,000 tokens"):
+        Templates([Template(("U", ""), (Field(-(10**9), 0),))])
+    with pytest.raises(ValueError, match="column must be an integer >= 0, got -1"):
+        Templates([Template(("U", ""), (Field(0, -1),))])
+    with pytest.raises(ValueError, match="one text more than fields"):
+        Templates([Template(("U",), (Field(0, 0),))])
+
+
+def test_too_many_templates_for_the_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("partita.core.memory.available_memory", lambda: 1e6)
+    columns = read_columns(io.BytesIO(b"a\n" * 1000))
+    templates = Templates.parse("\n".join(f"U{i}:%x[0,0]" for i in range(2000)))
+    with pytest.raises(ValueError, match=r"2000 templates with 1 different fields, of 1000 tokens, needs 64.1 MB"):
+        templates.fit(columns)
+
+
+def test_fields_far_outside_cost_what_can_occur():
+    columns = read_columns(io.BytesIO(b"a\nb\n"))
+    assert Templates.parse("U:%x[-10000,0]").fit(columns)[1] == ["U:_B-10000", "U:_B-9999"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ class Columns:
     offsets : ndarray of int64, shape (n_sequences + 1,)
         Sequence i is rows ``offsets[i]:offsets[i + 1]``; no sequence is empty.
     line_numbers : ndarray of int64, shape (n_tokens,)
-        Where each token stands in its file, from 1.
+        Where each token stands in its file, from 1; 0 if it came from no file.
     source : str
         Name of the file, for messages.
     parts : tuple of pairs (int, str)
@@ -55,6 +56,20 @@ class Columns:
         if lines.shape != (len(codes),):
             raise ValueError(f"line_numbers must have one entry for each of {len(codes)} tokens, got shape {lines.shape}")
 
+    @classmethod
+    def from_rows(cls, rows: Sequence[Sequence[str]], lengths: Sequence[int], source: str = "X") -> Columns:
+        """From the strings of each token and the lengths of the sequences, which must not be 0."""
+        width = len(rows[0]) if rows else 0
+        codes, vocabularies = np.zeros((len(rows), width), np.int32), []
+        for c in range(width):
+            numbers: dict[str, int] = {}
+            codes[:, c] = [numbers.setdefault(row[c], len(numbers)) for row in rows]
+            words = np.empty(len(numbers), object)
+            words[:] = list(numbers)
+            vocabularies.append(words)
+        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        return cls(codes, tuple(vocabularies), offsets, np.zeros(len(rows), np.int64), source)
+
     @property
     def n_columns(self) -> int:
         return len(self.vocabularies)
@@ -86,6 +101,9 @@ class Columns:
         return [values[lo:hi] for lo, hi in itertools.pairwise(edges)]
 
     def where(self, token: int) -> str:
-        """File and line of a token, for messages."""
+        """File and line of a token, or sequence and position, for messages."""
+        if not self.line_numbers[token]:
+            i = int(np.searchsorted(self.offsets, token, side="right")) - 1
+            return f"{self.source}, sequence {i}, position {token - self.offsets[i]}"
         source = next((name for first, name in reversed(self.parts) if first <= token), self.source)
         return f"{source}, line {self.line_numbers[token]}"

@@ -28,6 +28,8 @@ from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Chain
+from .chain_inputs import ChainInputs, check_weighted
+from .chain_memory import remembered
 from .chain_prediction import ChainPredictionMixin, log_probabilities
 from .chain_streaming import ChainStreamingMixin
 from .chain_weights import WEIGHTS, align_columns, check_weights_fit, packed, potentials, vectorizer_of
@@ -37,16 +39,7 @@ from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .labels import Labels
 from .loaded import check_array, check_bool, check_labels, check_whole, is_fitted
 from .persistence import SavedModel
-from .sequences import (
-    SequenceData,
-    check_hashing,
-    check_weighted,
-    counting,
-    labels_of,
-    places,
-    read_sequences,
-    weighted_pairs,
-)
+from .sequences import ATTRIBUTES, SequenceData, check_hashing, counting, labels_of, places, read_sequences
 from .softmax import FAR, FAR_STALLED
 from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
@@ -170,6 +163,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         neither have labels that follow each other less often. None: no such limit.
     hashing : int or None
         Number of columns to hash attributes into. The model then keeps no names.
+    fit_intercept : bool
+        Whether labels have intercepts, without penalty, where X is numbers: then a shift of a column, or other units, change
+        nothing beyond what `l2` means in them. Tokens have none, as in CRFsuite.
     constraints : list of WeightBounds and WeightTies, optional
         Bounds on weights, and weights that are equal; see `partita.constraints`. Every iterate satisfies them.
     forbidden : list of pairs of labels, "iob2", "iobes" or None
@@ -207,11 +203,16 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     attributes_ : list
         Names of the attributes; their numbers if there are no names.
     state_features_, transition_features_ : dict
-        Weights: ``{(attribute, label): weight}`` and ``{(label from, label to): weight}``.
+        Weights: ``{(attribute, label): weight}`` and ``{(label from, label to): weight}``. Intercepts are those of the
+        attribute "intercept", as differences to the label that has none.
     start_features_, end_features_ : dict
         ``{label: weight}``, empty without `start_end`.
     n_features_in_ : int
         Number of attributes.
+    input_kind_ : {"attributes", "sparse", "dense"}
+        What X was: attributes of tokens, or numbers in sparse or dense matrices.
+    column_mean_, column_spread_ : arrays or None
+        Of numbers: the units in which they were learned, and in which `precision_` is.
     parameters_ : array
         All weights: of ``state_index_``, ``transition_index_``, starts and ends.
     precision_ : array or None
@@ -229,9 +230,16 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     Notes
     -----
     X is a list of sequences. A sequence is a list of tokens (dicts or lists of strings, with the meaning they have to
-    python-crfsuite), or a sparse or dense matrix with a row per position. One stacked matrix with ``lengths=`` and
-    `SequenceData` do as well. y is a list of lists of labels, strings or integers. A label may also be None (unknown) or a
-    set of labels, one of which is right: training then sums over the possibilities.
+    python-crfsuite; rows with names, as of data frames, are dicts), or a sparse or dense matrix of numbers with a row per
+    position. A data frame is a matrix if all its columns are numbers, which are then found by name, else its rows are
+    tokens. One stacked matrix with ``lengths=`` and `SequenceData` do as well.
+
+    y is a list of lists of labels, strings or integers. A label may also be None, NaN or ``pd.NA`` (unknown), or a set of
+    labels, one of which is right: training then sums over the possibilities. The integers -1 and -100 are refused: they are
+    labels to some and unknown to others.
+
+    Dense numbers have weights with every label that occurs; what is zero in a sparse matrix is absent. Solvers see dense
+    columns centred and scaled, while `l2` and `l1` keep their meaning in the units of X.
 
     Examples
     --------
@@ -261,6 +269,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         start_end: bool = False,
         min_frequency: float | None = None,
         hashing: int | None = None,
+        fit_intercept: bool = True,
         constraints: Any = None,
         forbidden: Any = None,
         likelihood: Any = "full",
@@ -281,6 +290,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self.start_end = start_end
         self.min_frequency = min_frequency
         self.hashing = hashing
+        self.fit_intercept = fit_intercept
         self.constraints = constraints
         self.forbidden = forbidden
         self.likelihood = likelihood
@@ -344,7 +354,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        for name in ("_cache", "_objective"):
+        for name in ("_cache", "_objective", "_kept"):
             state.pop(name, None)
         return state
 
@@ -388,17 +398,19 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         labels = data.labels.compact()  # type: ignore[union-attr]
         tables = forbidden_tables(self.forbidden, labels.classes)
         check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
-        features = self._features(data, labels)
-        layout = ChainLayout.of(features, labels.classes, data.attributes)
         constraints = check_weight_constraints(self.constraints)
+        # Constraints are on the user's weights, which must then be the solver's.
+        inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept), standard=not constraints)
+        features = self._features(inputs, data, labels)
+        layout = inputs.layout(features, labels.classes, data.attributes)
         group: Any = weight_groups(constraints, layout)
-        l2: Any = float(self.l2)
+        l2: Any = inputs.strengths(layout, self.l2, 2) if inputs.intercept else float(self.l2)
         tied: Any = features
         if group is None:
             group = slice(None)
         else:
             tied = TiedFeatures(features, group)
-            l2 = l2 * np.bincount(group)
+            l2 = np.bincount(group, weights=l2) if inputs.intercept else l2 * np.bincount(group)
 
         def make(chosen: CompositeLikelihood | None) -> Any:
             return self._objective_of(tied, labels, weights, tables, l2, likelihood=chosen or FULL)
@@ -406,18 +418,19 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         start = None
         if self.warm_start and hasattr(self, "parameters_"):
             start = np.zeros(tied.size)
-            start[group] = self._layout.align(self.parameters_, layout)
+            start[group] = inputs.to_solver(layout) @ self._layout.align(self.parameters_, layout)
         holdout = None
         if X_dev is not None:
             vectorizer = vectorizer_of(*packed(layout.names), self.hashing)
-            dev = align_columns(read_sequences(X_dev, lengths_dev, vectorizer, fit=False), layout)
+            dev = read_sequences(X_dev, lengths_dev, vectorizer, fit=False, numeric=data.kind != ATTRIBUTES)
+            dev = align_columns(dev, layout)
             expected = labels_of(dev, y_dev, layout.classes)
             check_possible(expected, dev.offsets, *tables, places("y_dev", dev.offsets))
-            holdout = _Holdout(self, dev, expected, layout, group, tables)
+            holdout = _Holdout(self, inputs.rows(dev), expected, layout, group, tables)
         limits = weight_bounds(constraints, layout)
 
         def whole(target: Any) -> Any:
-            penalised = objectives.L1(target, np.full(target.size, self.l1)) if self.l1 > 0.0 else target
+            penalised = objectives.L1(target, inputs.strengths(layout, self.l1, 1)) if self.l1 > 0.0 else target
             return _bounded(penalised, *limits, group)
 
         def solve(target: Any, begin: FloatArray | None) -> Solution:
@@ -439,8 +452,9 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if composite is not None and composite.refine is not None:
             point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
             solution = solution.at(point, point.objective.scale)
-        self._store_point(layout, point, group, trim=not isinstance(X, SequenceData))
+        self._store_point(inputs, layout, point, group, trim=data.kind == ATTRIBUTES and not isinstance(X, SequenceData))
         self._store_run(solution, status, tables, len(data))
+        self._kept = remembered(None, 0, data)
         self.dev_scores_ = np.array(holdout.scores if holdout else [])
         self.beta_, self.likelihood_ = beta, composite or FULL
         if self.l1 == 0.0 and not constraints:
@@ -465,7 +479,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         make_solver(self.solver)
         check_choice("features", self.features, FEATURES)
         check_choice("transitions", self.transitions, FEATURES)
-        for name in ("start_end", "warm_start"):
+        for name in ("start_end", "fit_intercept", "warm_start"):
             check_flag(name, getattr(self, name))
         check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
         check_hashing(self.hashing)
@@ -482,20 +496,39 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         Workers(self.n_jobs)
 
-    def _features(self, data: SequenceData, labels: Labels, also: ChainLayout | None = None) -> ChainFeatures:
-        """The feature map of training data, with weights also for the pairs of another layout."""
+    def _features(
+        self, inputs: ChainInputs, data: SequenceData, labels: Labels, also: ChainLayout | None = None, beside: Any = None
+    ) -> ChainFeatures:
+        """The feature map of training data, and of further ones `beside` them, with weights also for the pairs of another
+        layout."""
         n = len(labels.classes)
-        state, transitions = weighted_pairs(self, data, labels)
+        state, transitions = inputs.pairs(self, data, labels)
+        rows = inputs.rows(data if beside is None else beside)
+        seen = np.zeros(n, bool)
+        seen[labels.codes[labels.codes >= 0]] = True
+        reference = int(seen.argmax())
         if also is not None:
-            found = ChainLayout(labels.classes, data.attributes, data.X.shape[1], state, transitions, False)
+            found = ChainLayout(
+                labels.classes, data.attributes, rows.X.shape[1], state, transitions, False, inputs.intercept
+            )
             both = also.union(found)
-            present = np.bincount(data.X.indices, minlength=data.X.shape[1]) > 0
+            present = np.bincount(rows.X.indices, minlength=rows.X.shape[1]) > 0
             state, transitions = both.state[present[both.state[:, 0]]], both.transitions
+            reference = self._reference(also, labels.classes)
+        if inputs.intercept:
+            state = state[state[:, 0] < data.X.shape[1]]
+            state = np.concatenate([state, inputs.intercept_pairs(np.delete(np.arange(n), reference))])
         check_weighted(self, state, transitions)
         ends = bool(self.start_end)
         return ChainFeatures(
-            *(data.X, data.offsets, n, state[:, 0], state[:, 1], transitions, ends, ends), workers=Workers(self.n_jobs)
+            *(rows.X, rows.offsets, n, state[:, 0], state[:, 1], transitions, ends, ends), workers=Workers(self.n_jobs)
         )
+
+    def _reference(self, old: ChainLayout, classes: Any) -> int:
+        """The number, among new classes, of the label that has no intercept in an earlier layout."""
+        with_one = old.state[old.state[:, 0] == old.n_columns, 1]
+        first = np.setdiff1d(np.arange(old.n_labels), with_one)[0]
+        return int(np.flatnonzero(classes == old.classes[first])[0])
 
     def _objective_of(
         self,
@@ -546,20 +579,24 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if short:
             warnings.warn(f"ChainCRF {status}", ConvergenceWarning, stacklevel=4)
 
-    def _store_point(self, layout: ChainLayout, point: Any, group: Any, trim: bool) -> None:
-        values = np.array(point.parameters[group])
+    def _store_point(self, inputs: ChainInputs, layout: ChainLayout, point: Any, group: Any, trim: bool) -> None:
+        found = point.parameters[group]
+        values = inputs.to_user(layout) @ found if inputs.intercept else np.array(found)
         precision = None
         if self.l1 > 0.0:
-            keep = values != 0.0
+            keep = found != 0.0
             keep[sum(layout.sizes[:2]) :] = True
+            keep[: len(layout.state)] |= layout.state[:, 0] >= layout.n_columns
             layout, values = layout.restrict(keep), values[keep]
         else:
             precision = point.diagonal[group]
-        self._store_layout(layout.trim() if trim else layout, values, precision)
+        self._store_layout(layout.trim() if trim else layout, values, precision, inputs)
 
-    def _store_layout(self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None) -> None:
+    def _store_layout(
+        self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None, inputs: ChainInputs | None = None
+    ) -> None:
         self.classes_ = layout.classes
-        self._store_weights(layout, values)
+        self._store_weights(layout, values, inputs)
         self.precision_ = None if precision is None else precision.astype(np.float32)
         self.__dict__.pop("_objective", None)
 

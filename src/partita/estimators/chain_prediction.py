@@ -14,6 +14,7 @@ from ..core.results import FloatArray
 from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_level, check_weights
 from ..objectives.chain_information import EXACT, chain_errors
+from ..objectives.information import warn_of_many_weights
 from ..report import CoefficientTable, CountPrinter
 from ..report.explanation import Explanation, PositionExplanation, Push
 from ..structures import Chain
@@ -93,7 +94,7 @@ class LabellingMixin(ChainWeightsMixin):
 
         `sample_weight` is by sequence. For other scores see `partita.metrics`.
         """
-        data = read_sequences(X, lengths, self._vectorizer, fit=False)
+        data = read_sequences(X, lengths, self._vectorizer, fit=False, numeric=self._numeric)
         labels, weights = labels_of(data, y), check_weights("sample_weight", sample_weight, len(data))
         found = list(itertools.chain.from_iterable(self.predict(data)))
         return labels.share_right(found, np.repeat(weights, data.lengths))
@@ -172,7 +173,8 @@ class ChainPredictionMixin(LabellingMixin):
         pushes = []
         for q in range(X.indptr[t], X.indptr[t + 1]):
             row, j = X.data[q] * self._state_weights.row(X.indices[q]), int(X.indices[q])
-            pushes.append((str(layout.feature(j)) if layout.names is not None else f"attribute {j}", push(row)))
+            plain = layout.names is None and j < layout.n_columns
+            pushes.append((f"attribute {j}" if plain else str(layout.feature(j)), push(row)))
         A = tagging.potentials[1]
         if t > 0:
             pushes.append((f"after {labels[codes[t - 1]]}", push(A[codes[t - 1]])))
@@ -265,4 +267,14 @@ class ChainPredictionMixin(LabellingMixin):
             raise ValueError("standard errors are not available for partial labels: the information that is missing counts")
         random = generator(self.random_state if random_state is None else random_state)
         progress = CountPrinter("standard errors", draws) if self.verbose else None
-        return chain_errors(self._objective.at(self.parameters_), method, draws, random, progress)
+        inputs = self._inputs
+        point = self._objective.at(inputs.to_solver(self._layout) @ self.parameters_)
+        change = inputs.to_user(self._layout) if inputs.intercept else None
+        objective = point.objective
+        warn_of_many_weights(
+            *(objective.size, objective.n_examples, "sequences", self.l2, "a higher min_frequency, fewer attributes"),
+            detail=f" ({objective.features.n_positions} positions)",
+            effective=float((1.0 - objective.penalty / point.diagonal).sum()),
+            stacklevel=4,
+        )
+        return chain_errors(point, method, draws, random, progress, change)

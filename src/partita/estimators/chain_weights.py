@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.errors import ModelFileError
+from ..core.errors import DataWarning, ModelFileError
 from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..core.strings import pack_strings, unpack_strings
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
+from ..features.records import check_names
 from ..features.state_weights import StateWeights
 from ..structures import Chain
+from .chain_inputs import ChainInputs
 from .forbidden import forbid
 from .labels import split
 from .loaded import RUN, check_array, check_bool, check_integers, check_run, check_whole
-from .sequences import SequenceData, read_sequences
+from .sequences import ATTRIBUTES, DENSE, SequenceData, read_sequences
 
 
 def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
-    """The data in the columns of a layout; attributes that it does not know are dropped."""
-    X = data.X
-    if data.attributes is not None and layout.names is not None and data.attributes != layout.names:
-        columns = AttributeIndex(layout.names).find(data.attributes)
-        X = assemble(columns[X.indices], X.data, np.diff(X.indptr), layout.n_attributes)
-        return SequenceData._make(X, data.offsets, data.labels, layout.names)
-    if X.shape[0] and X.shape[1] != layout.n_attributes:
-        raise ValueError(f"X has {X.shape[1]} attributes, but the model was fitted to {layout.n_attributes}")
-    return data
+    """The data in the columns of a layout; attributes that it does not know are dropped, a constant is added."""
+    X, named = data.X, data.attributes is not None and layout.names is not None
+    if data.kind == DENSE and layout.names is not None and X.shape[0]:
+        if data.attributes is None:
+            warnings.warn(
+                f"X has no names, but the model was fitted to columns with names: its {X.shape[1]} columns are read in the "
+                "order of training. Give data frames, as in training, to have them found by name",
+                DataWarning,
+                stacklevel=4,
+            )
+        else:
+            check_names(data.attributes, layout.names)
+    if named and data.attributes != layout.names:
+        columns = AttributeIndex(layout.names or ()).find(data.attributes or ())
+        X = assemble(columns[X.indices], X.data, np.diff(X.indptr), layout.n_columns)
+    elif X.shape[0] and X.shape[1] != layout.n_columns:
+        raise ValueError(f"X has {X.shape[1]} attributes, but the model was fitted to {layout.n_columns}")
+    if X is data.X and not layout.intercept:
+        return data
+    return SequenceData._make(X, data.offsets, data.labels, layout.names, data.kind)
+
+
+def with_constant(data: SequenceData, layout: ChainLayout) -> SequenceData:
+    """The data with a last column of ones, if a layout has a constant."""
+    if not layout.intercept:
+        return data
+    X = data.X if data.X.shape[0] else sp.csr_matrix((0, layout.n_columns))
+    X = sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
+    return SequenceData._make(X, data.offsets, data.labels, None, data.kind)
 
 
 def packed(names: list[str] | None) -> tuple[Any, Any]:
@@ -77,7 +101,8 @@ class Tagging:
     def __init__(self, model: Any, X: Any, lengths: Any) -> None:
         check_is_fitted(model, "parameters_")
         layout = model._layout
-        data = align_columns(read_sequences(X, lengths, model._vectorizer, fit=False), layout)
+        data = align_columns(read_sequences(X, lengths, model._vectorizer, fit=False, numeric=model._numeric), layout)
+        data = with_constant(data, layout)
         self.data, self.labels = data, model.classes_.tolist()
         self.full = data.lengths > 0
         self.potentials: Any = None
@@ -151,22 +176,27 @@ class ChainWeightsMixin:
         """What stands at a position of the chain: the labels."""
         return self.classes_
 
-    def _store_weights(self: Any, layout: ChainLayout, values: FloatArray) -> None:
-        self.n_features_in_ = layout.n_attributes
+    def _store_weights(self: Any, layout: ChainLayout, values: FloatArray, inputs: ChainInputs | None = None) -> None:
+        self.n_features_in_ = layout.n_columns
+        self.has_intercept_ = layout.intercept
         self.vocabulary_bytes_, self.vocabulary_offsets_ = packed(layout.names)
         self.state_index_ = layout.state.astype(np.int32)
         self.transition_index_ = layout.transitions.astype(np.int32)
         self.start_end_ = layout.start_end
         self.hashing_ = self.hashing
         self.parameters_ = values
+        if inputs is not None:
+            self.input_kind_ = inputs.kind
+            self.column_mean_, self.column_spread_ = inputs.mean, inputs.spread
+            if not inputs.intercept:
+                self.column_mean_ = self.column_spread_ = None
         self._cache: dict[str, Any] = {"layout": layout}
 
     @property
     def attributes_(self: Any) -> list[Any]:
         """Names of the attributes; their numbers if there are no names."""
         check_is_fitted(self, "parameters_")
-        names = self._layout.names
-        return list(range(self.n_features_in_)) if names is None else names
+        return list(self._layout.features[: self.n_features_in_])
 
     @property
     def state_features_(self: Any) -> dict[Any, float]:
@@ -202,12 +232,33 @@ class ChainWeightsMixin:
             vocabulary = (self.vocabulary_bytes_, self.vocabulary_offsets_)
             names = None if vocabulary[0] is None else unpack_strings(*vocabulary)
             index = (self.state_index_.astype(np.int64), self.transition_index_.astype(np.int64))
-            layout = ChainLayout(self._states, names, self.n_features_in_, *index, self.start_end_)
+            constant = bool(getattr(self, "has_intercept_", False))  # files of earlier versions have none
+            columns = self.n_features_in_ + constant
+            layout = ChainLayout(self._states, names, columns, *index, self.start_end_, constant)
             if not layout.fits(self.parameters_):
                 raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
             return layout
 
         return self._cached("layout", make)  # type: ignore[no-any-return]
+
+    @property
+    def _numeric(self: Any) -> bool | None:
+        """Whether the model was fitted to numbers, not to tokens; None if that is not known."""
+        kind = getattr(self, "input_kind_", None)
+        return None if kind is None else kind != ATTRIBUTES
+
+    @property
+    def _inputs(self: Any) -> ChainInputs:
+        """What the columns were to the solver."""
+        count, kind = self.n_features_in_, getattr(self, "input_kind_", ATTRIBUTES)
+        if not getattr(self, "has_intercept_", False):
+            return ChainInputs(np.zeros(count), np.ones(count), False, kind)
+        mean, spread = (
+            np.asarray(getattr(self, name, None), dtype=np.float64) for name in ("column_mean_", "column_spread_")
+        )
+        if mean.shape != (count,) or spread.shape != (count,) or not (np.isfinite(mean).all() and (spread > 0.0).all()):
+            raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
+        return ChainInputs(mean, spread, True, kind)
 
     @property
     def _named_weights(self: Any) -> tuple[dict[Any, float], ...]:

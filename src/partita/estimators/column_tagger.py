@@ -23,6 +23,7 @@ from .labels import column_labels
 from .loaded import check_whole, is_fitted
 from .persistence import SavedModel
 from .sequences import SequenceData
+from .token_columns import TokenColumns
 
 #: What a file may say of columns of data, and of how far templates look.
 LARGEST_WIDTH, LARGEST_OFFSET = 1 << 20, 1 << 20
@@ -73,7 +74,7 @@ def check_allowed(columns: Columns, label: int, forbidden: Any) -> None:
 
 
 class ColumnTagger(SavedModel):
-    """A chain CRF for column files, such as ``word tag label``.
+    """A chain CRF for words in columns, such as ``word tag label``: of column files, or of lists of tokens.
 
     Parameters
     ----------
@@ -87,6 +88,12 @@ class ColumnTagger(SavedModel):
         The columns that the templates see, as their columns 0, 1, …. Default: all but the label.
     reading : dict, optional
         Options of `partita.io.read_columns` with which the training data were read; kept with the model.
+
+    Notes
+    -----
+    Data are `Columns`, as of `partita.io.read_columns`, or a list of sentences. A sentence is a list of tokens: strings, or
+    tuples or lists of strings, one for each column, or rows with names; or a data frame with a row per token. Columns with
+    names are found by name. With y, a list of lists of labels, these are one more column, the last.
 
     Attributes
     ----------
@@ -106,6 +113,13 @@ class ColumnTagger(SavedModel):
     >>> tagger = ColumnTagger(Templates.builtin("word"), ChainCRF(l2=0.1)).fit(train)
     >>> tagger.predict(read_columns(io.BytesIO(b"the\\ncat\\nsat\\n")))
     [['D', 'N', 'V']]
+
+    The same from lists of tokens:
+
+    >>> tagger = ColumnTagger(Templates.builtin("word"), ChainCRF(l2=0.1))
+    >>> tagger = tagger.fit([["the", "cat"], ["a", "cat", "sat"]], [["D", "N"], ["D", "N", "V"]])
+    >>> tagger.predict([["the", "cat", "sat"]])
+    [['D', 'N', 'V']]
     """
 
     def __init__(
@@ -119,12 +133,28 @@ class ColumnTagger(SavedModel):
         self.templates, self.model = templates, model
         self.label, self.columns, self.reading = label, columns, dict(reading or {})
 
-    def fit(self, train: Columns, dev: Columns | None = None) -> ColumnTagger:
-        """Train on columns; `dev` are held-out ones for early stopping, see `ChainCRF.fit`. A failed fit changes nothing."""
-        with unchanged_on_failure(self), unchanged_on_failure(self.model), unchanged_on_failure(self.templates):
-            return self._fit(train, dev)
+    def fit(self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None) -> ColumnTagger:
+        """Train on columns, or on sentences with labels y.
 
-    def _fit(self, train: Columns, dev: Columns | None) -> ColumnTagger:
+        `X_dev` are held-out ones for early stopping (see `ChainCRF.fit`). Without y, labels are a column of X. Of `Columns`,
+        the second argument may be the held-out ones. A failed fit changes nothing.
+        """
+        if isinstance(y, Columns):
+            y, X_dev = None, y
+        names: list[str] | None = None
+        if not isinstance(X, Columns):
+            if y is not None and self.label not in (-1, None):
+                raise ValueError(f"label={self.label} is a column of X, but labels are in y; leave label at -1")
+            read = TokenColumns(X, y)
+            X, names = read.columns, read.names
+        elif y is not None:
+            raise ValueError("y must be None for Columns, which have a column of labels")
+        if X_dev is not None and not isinstance(X_dev, Columns):
+            X_dev = TokenColumns(X_dev, y_dev, names).columns
+        with unchanged_on_failure(self), unchanged_on_failure(self.model), unchanged_on_failure(self.templates):
+            return self._fit(X, X_dev, names)
+
+    def _fit(self, train: Columns, dev: Columns | None, names: list[str] | None) -> ColumnTagger:
         began = time.perf_counter()
         self.model._check_parameters()
         if self.templates.hashing != self.model.hashing:
@@ -153,6 +183,7 @@ class ColumnTagger(SavedModel):
             self.model._store_layout(layout, self.model.parameters_, self.model.precision_)  # type: ignore[arg-type]
         self._number_attributes()
         self.label_, self.columns_, self.width_ = label, chosen, train.n_columns
+        self.column_names_ = None if names is None else [name for c, name in enumerate(names) if c != label]
         self.summary_: dict[str, Any] = {
             "version": __version__,
             "tokens": train.n_tokens,
@@ -183,9 +214,25 @@ class ColumnTagger(SavedModel):
         self._check_fields(columns, chosen)
         return SequenceData.from_columns(_select(columns, chosen), self.templates, label=None, fit=False)
 
-    def predict(self, columns: Columns) -> list[list[str]]:
-        """The most probable labelling of each sequence."""
-        return self.model.predict(self.sequences(columns))
+    def predict(self, X: Any) -> list[list[str]]:
+        """The most probable labelling of each sequence of `Columns` or of a list of sentences, with labels or without."""
+        if isinstance(X, Columns):
+            return self.model.predict(self.sequences(X))
+        sentences = [sentence if hasattr(sentence, "__len__") else list(sentence) for sentence in X]
+        if not any(map(len, sentences)):
+            return [[] for _ in sentences]
+        read = TokenColumns(sentences, names=self.column_names_)
+        found = iter(self.model.predict(self.sequences(read.columns)))
+        return [next(found) if full else [] for full in read.full.tolist()]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of right labels. For other scores see `partita.metrics`."""
+        pairs = [
+            (best, label)
+            for found, true in zip(self.predict(X), y, strict=True)
+            for best, label in zip(found, true, strict=True)
+        ]
+        return float(np.mean([best == label for best, label in pairs]))
 
     def _check_fields(self, columns: Columns, chosen: Sequence[int]) -> None:
         for template in self.templates.templates:
@@ -232,7 +279,8 @@ class ColumnTagger(SavedModel):
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         values, arrays = self.model._pack()
         templates, _ = self.templates.to_state()
-        own = {"label": self.label_, "columns": self.columns_, "width": self.width_, "reading": self.reading}
+        own: dict[str, Any] = {"label": self.label_, "columns": self.columns_, "width": self.width_, "reading": self.reading}
+        own["names"] = self.column_names_
         return {"templates": templates, "model": values, "summary": self.summary_, **own}, arrays
 
     @classmethod
@@ -244,7 +292,7 @@ class ColumnTagger(SavedModel):
             *(values["label"], values["columns"], values["reading"]),
         )
         made.label_, made.columns_, made.width_ = values["label"], values["columns"], values["width"]
-        made.summary_ = values["summary"]
+        made.summary_, made.column_names_ = values["summary"], values.get("names")
         made._number_attributes()
         return made
 

@@ -19,6 +19,7 @@ from ..objectives.composite_cost import graph_operations
 from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import determined, graph_covariance, graph_errors, graph_influence
+from ..objectives.information import warn_of_many_weights
 from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
 from ..report import CoefficientTable, ProgressPrinter
@@ -204,6 +205,9 @@ class GraphModel(SavedModel, BaseEstimator):
 
     def _standard_errors(self, method: str, draws: int, random_state: Any) -> FloatArray:
         point, units = self._fitted_point(), self._units
+        if method == "sandwich":  # the information of one large graph may do, but the scores of examples are what varies
+            examples = len(point.objective.weights)
+            warn_of_many_weights(len(point.parameters), examples, "examples", self.l2, "fewer features", stacklevel=4)
         if units is None:
             return graph_errors(point, method, draws, random_state)
         return graph_errors(point, method, draws, random_state, units.back, units.free)

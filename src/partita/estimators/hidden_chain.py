@@ -14,16 +14,16 @@ from ..core.simplex import normalized
 from ..core.validation import check_flag, check_weights
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
-from ..features.chain_layout import ChainLayout
 from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
 from ..structures import Chain
+from .chain_inputs import ChainInputs
 from .chain_weights import Tagging
 from .class_sets import encode_examples
 from .data import unchanged_on_failure
 from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
 from .labels import split
-from .sequences import SequenceData, counting, read_sequences
+from .sequences import ATTRIBUTES, SequenceData, counting, read_sequences
 
 
 class HiddenChainCRF(ClassifierMixin, HiddenStates):
@@ -49,6 +49,9 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         Whether there are a and b, weights of states for standing first and last.
     hashing : int or None
         Number of columns to hash attributes into. The model then keeps no names.
+    fit_intercept : bool
+        Whether states have intercepts where X is numbers: then a shift of a column, or other units, change nothing beyond
+        what `l2` means in them. Scores at the means of dense columns are penalised, so that hidden states stay within reach.
     init : {"left_right", "kmeans", "random"}
         Starts: ten iterations towards a guess of the hidden states, by the part of the sequence (the first state in the
         first part, and so on) or by clusters of attributes; or random weights.
@@ -88,6 +91,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         solver: Any = "auto",
         start_end: bool = True,
         hashing: int | None = None,
+        fit_intercept: bool = True,
         init: str = "left_right",
         init_scale: float = 0.1,
         n_init: int = 1,
@@ -103,6 +107,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         self.solver = solver
         self.start_end = start_end
         self.hashing = hashing
+        self.fit_intercept = fit_intercept
         self.init = init
         self.init_scale = init_scale
         self.n_init = n_init
@@ -137,37 +142,46 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         n, H = len(labels.classes), self.n_hidden
         if n < 2:
             raise ValueError(f"y must hold at least two different labels, got only {labels.classes.tolist()[0]!r}")
-        states, features = hidden_labels(labels, H), self._features(data, n)
+        inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
+        states, features = hidden_labels(labels, H), self._features(inputs, data, n)
+        layout = inputs.layout(features, states.classes, data.attributes)
         group = _same_over_labels(features, H) if self.shared else np.arange(features.size)
         tied: Any = TiedFeatures(features, group) if self.shared else features
-        options: dict[str, Any] = {"sets": states.sets, "weights": weights, "penalty": float(self.l2)}
+        # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
+        # penalty, and a shift of X changes nothing all the same.
+        penalty = inputs.strengths(layout, self.l2, 2, free=False)
+        first = np.unique(group, return_index=True)[1]  # a weight that is shared is penalised once
+        options: dict[str, Any] = {"sets": states.sets, "weights": weights, "penalty": penalty[first]}
         options["forbidden"] = np.repeat(np.repeat(~np.eye(n, dtype=bool), H, axis=0), H, axis=1)
 
         def guessed(random: np.random.Generator) -> ChainLikelihood:
             if self.init == "kmeans":
-                h = clusters(data.X, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
+                h = clusters(inputs.rows(data).X, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
             else:
                 h = parts(data.offsets[:-1], len(labels.codes), H)
             return ChainLikelihood(tied, np.where(labels.codes >= 0, labels.codes * H + h, states.codes), **options)
 
         # The label of a sequence never changes within it, and any hidden state goes with it.
         values = self._best(ChainLikelihood(tied, states.codes, **options), guessed).parameters[group]
-        layout = ChainLayout.of(features, states.classes, data.attributes)
-        self._store_states(labels.classes, layout, values, options["forbidden"], trim=not isinstance(X, SequenceData))
+        trim = data.kind == ATTRIBUTES and not isinstance(X, SequenceData)
+        self._store_states(labels.classes, inputs, layout, values, options["forbidden"], trim)
         return self
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_flag("shared", self.shared)
 
-    def _features(self, data: SequenceData, n_labels: int) -> ChainFeatures:
+    def _features(self, inputs: ChainInputs, data: SequenceData, n_labels: int) -> ChainFeatures:
         """Weights of all attributes that occur with all states, and of transitions within a label."""
         n, ends = n_labels * self.n_hidden, bool(self.start_end)
-        used = np.flatnonzero(np.bincount(data.X.indices, minlength=data.X.shape[1]))
+        present = inputs.varies if inputs.dense else np.bincount(data.X.indices, minlength=data.X.shape[1])
+        used = np.flatnonzero(present)
         moves = hidden_pairs(np.repeat(np.arange(n_labels), 2).reshape(-1, 2), self.n_hidden, both=True)
-        attribute, state = np.repeat(used, n), np.tile(np.arange(n), len(used))
-        workers = Workers(self.n_jobs)
-        return ChainFeatures(data.X, data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
+        ones = inputs.intercept_pairs(np.arange(n))
+        attribute = np.concatenate([np.repeat(used, n), ones[:, 0]])
+        state = np.concatenate([np.tile(np.arange(n), len(used)), ones[:, 1]])
+        X, workers = inputs.rows(data).X, Workers(self.n_jobs)
+        return ChainFeatures(X, data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
 
     def _tagging(self, X: Any, lengths: Any) -> Tagging:
         tagging = Tagging(self, X, lengths)

@@ -15,6 +15,7 @@ from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.validation import check_choice, check_count, check_flag, check_real
 from ..solvers import make_solver
+from .chain_inputs import ChainInputs
 from .chain_weights import WEIGHTS, ChainWeightsMixin, Tagging, check_weights_fit
 from .convergence import warn_if_short
 from .labels import Labels
@@ -77,6 +78,7 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
     n_hidden: int
     hashing: int | None
     start_end: bool
+    fit_intercept: bool
     l2: float
     solver: Any
     init: str
@@ -115,6 +117,7 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
         check_real("l2", self.l2, minimum=0.0)
         make_solver(self.solver)
         check_flag("start_end", self.start_end)
+        check_flag("fit_intercept", self.fit_intercept)
         check_hashing(self.hashing)
         check_choice("init", self.init, INITS)
         check_real("init_scale", self.init_scale, minimum=0.0)
@@ -153,7 +156,10 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
             return np.zeros((0, *shape))
         return np.asarray(tagging.chain.infer(tagging.potentials).marginals[0]).reshape(-1, *shape)
 
-    def _store_states(self, classes: Any, layout: Any, values: FloatArray, forbidden: Any, trim: bool) -> None:
+    def _store_states(
+        self, classes: Any, inputs: ChainInputs, layout: Any, values: FloatArray, forbidden: Any, trim: bool
+    ) -> None:
         self.classes_, self.n_hidden_ = classes, int(self.n_hidden)
         self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = forbidden, None, None
-        self._store_weights(layout.trim() if trim else layout, values)
+        values = inputs.to_user(layout) @ values if inputs.intercept else values
+        self._store_weights(layout.trim() if trim else layout, values, inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +42,21 @@ class Labels:
     classes: Any
     codes: IntArray
     sets: Any = None
+
+    def check(self, count: int) -> None:
+        """Raise a ValueError unless these can be labels of `count` positions: kernels look them up by code."""
+        classes, codes, sets = np.asarray(self.classes), np.asarray(self.codes), self.sets
+        if classes.ndim != 1 or classes.dtype.kind not in "UOiub" or len(set(classes.tolist())) < len(classes):
+            raise ValueError("classes of labels must be different strings, integers or booleans")
+        if sets is not None and (sets.dtype != np.bool_ or sets.ndim != 2 or sets.shape[1] != len(classes)):
+            raise ValueError(f"sets of labels must be bool with a column for each of {len(classes)} classes")
+        if codes.shape != (count,) or codes.dtype != np.int64:
+            raise ValueError(f"codes of labels must be {count} of int64, got shape {codes.shape} of {codes.dtype}")
+        lowest = 0 if sets is None else -len(sets)
+        low, high = int(codes.min(initial=0)), int(codes.max(initial=0))
+        if low < lowest or (count and high >= len(classes)):
+            wrong = low if low < lowest else high
+            raise ValueError(f"codes of labels must be from {lowest} to {len(classes) - 1}, got {wrong}")
 
     def take(self, rows: Any) -> Labels:
         """Labels of some positions."""
@@ -204,16 +219,15 @@ def check_label_text(labels: Any) -> None:
         raise ValueError(f"labels must not end with a NUL character, got {min(bad)!r}")
 
 
-def check_label_numbers(labels: Any) -> None:
+def check_label_numbers(labels: Iterable[Any]) -> None:
     """Raise a ValueError for -1 and -100 among integer labels.
 
-    To some -1 is a label, to others one that is not known, and -100 is what other libraries ignore. In a list or in an array,
-    nothing tells which is meant, so neither is taken.
+    To some -1 is a label, to others one that is not known, and -100 is what other libraries ignore. In a list or in an
+    array, nothing tells which is meant, so neither is taken.
     """
-    numbers = [int(label) for label in labels if _kind(label) == "integers"]
-    if not numbers or min(numbers) >= 0:
+    within: list[int] = [int(label) for label in labels if _kind(label) == "integers" and abs(label) < 2**62]
+    if not within or min(within) >= 0:
         return
-    within = [number for number in numbers if -(2**62) < number < 2**62]
     refuse_ignored("y", within, CURE)
     refuse_spins("y", within, "Give (y + 1) // 2, or strings")
     if -1 in within:
@@ -221,15 +235,16 @@ def check_label_numbers(labels: Any) -> None:
 
 
 def _usual(flat: list[Any]) -> tuple[list[Any], set[Any]]:
-    """Labels with None for whatever stands for unknown, and integers for whole floats (what missing ones make of integers)."""
+    """Labels with None for what stands for unknown, and integers for whole floats (what missing ones make of integers)."""
 
     def usual(value: Any) -> Any:
         if isinstance(value, frozenset):
             return frozenset(map(usual, value))
         if is_unknown(value):
             return None
-        whole = isinstance(value, float | np.floating) and abs(value) < 2**53 and float(value).is_integer()
-        return int(value) if whole else value
+        if isinstance(value, float | np.floating) and abs(float(value)) < 2**53 and float(value).is_integer():
+            return int(value)
+        return value
 
     flat = [value if type(value) in USUAL else usual(value) for value in flat]
     return flat, set(flat)

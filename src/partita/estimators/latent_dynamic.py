@@ -11,15 +11,15 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_real, check_weights
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
-from ..features.chain_layout import ChainLayout
 from ..objectives.chain import ChainLikelihood
 from .chain import FEATURES
+from .chain_inputs import ChainInputs, check_weighted
 from .chain_prediction import LabellingMixin
 from .chain_weights import Tagging
 from .data import unchanged_on_failure
 from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
 from .labels import Labels, split
-from .sequences import SequenceData, check_weighted, counting, labels_of, read_sequences, weighted_pairs
+from .sequences import ATTRIBUTES, SequenceData, counting, labels_of, read_sequences
 
 
 class LatentDynamicCRF(LabellingMixin, HiddenStates):
@@ -43,6 +43,8 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         Weights of states for standing first and last.
     min_frequency, hashing
         As in `ChainCRF`.
+    fit_intercept : bool
+        As in `HiddenChainCRF`.
     init : {"kmeans", "left_right", "random"}
         Starts: ten iterations towards a guess of the hidden states, by clusters of the attributes of a label's positions
         or by the part of a run of equal labels; or random weights.
@@ -103,6 +105,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         start_end: bool = False,
         min_frequency: float | None = None,
         hashing: int | None = None,
+        fit_intercept: bool = True,
         init: str = "kmeans",
         init_scale: float = 0.1,
         n_init: int = 1,
@@ -120,6 +123,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         self.start_end = start_end
         self.min_frequency = min_frequency
         self.hashing = hashing
+        self.fit_intercept = fit_intercept
         self.init = init
         self.init_scale = init_scale
         self.n_init = n_init
@@ -149,22 +153,27 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         data, weights, _ = counting(data, labels, weights)
         labels = data.labels.compact()  # type: ignore[union-attr]
         states = hidden_labels(labels, self.n_hidden)
-        features = self._features(data, labels)
+        inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
+        features = self._features(inputs, data, labels)
+        layout = inputs.layout(features, states.classes, data.attributes)
+        # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
+        # penalty, and a shift of X changes nothing all the same.
+        penalty = inputs.strengths(layout, self.l2, 2, free=False)
 
         def make(codes: IntArray) -> ChainLikelihood:
-            return ChainLikelihood(features, codes, sets=states.sets, weights=weights, penalty=float(self.l2))
+            return ChainLikelihood(features, codes, sets=states.sets, weights=weights, penalty=penalty)
 
         def guessed(random: np.random.Generator) -> ChainLikelihood:
             if self.init == "kmeans":
-                h = clusters(data.X, labels.codes, self.n_hidden, random)
+                h = clusters(inputs.rows(data).X, labels.codes, self.n_hidden, random)
             else:
                 changes = 1 + np.flatnonzero(np.diff(labels.codes))
                 h = parts(np.union1d(data.offsets[:-1], changes), len(labels.codes), self.n_hidden)
             return make(np.where(labels.codes >= 0, labels.codes * self.n_hidden + h, states.codes))
 
         values = self._best(make(states.codes), guessed).parameters
-        layout = ChainLayout.of(features, states.classes, data.attributes)
-        self._store_states(labels.classes, layout, values, None, trim=not isinstance(X, SequenceData))
+        trim = data.kind == ATTRIBUTES and not isinstance(X, SequenceData)
+        self._store_states(labels.classes, inputs, layout, values, None, trim)
         return self
 
     def _check_parameters(self) -> None:
@@ -173,13 +182,16 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         check_choice("transitions", self.transitions, FEATURES)
         check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
 
-    def _features(self, data: SequenceData, labels: Labels) -> ChainFeatures:
-        pairs, moves = weighted_pairs(self, data, labels)
+    def _features(self, inputs: ChainInputs, data: SequenceData, labels: Labels) -> ChainFeatures:
+        pairs, moves = inputs.pairs(self, data, labels)
         check_weighted(self, pairs, moves)
         state, moves = hidden_pairs(pairs, self.n_hidden, both=False), hidden_pairs(moves, self.n_hidden, both=True)
         n, ends = len(labels.classes) * self.n_hidden, bool(self.start_end)
+        state = np.concatenate([state, inputs.intercept_pairs(np.arange(n))])
         workers = Workers(self.n_jobs)
-        return ChainFeatures(data.X, data.offsets, n, state[:, 0], state[:, 1], moves, ends, ends, workers=workers)
+        return ChainFeatures(
+            inputs.rows(data).X, data.offsets, n, state[:, 0], state[:, 1], moves, ends, ends, workers=workers
+        )
 
     def _labels_as_states(self, labels: Labels) -> Labels:
         return hidden_labels(labels, self.n_hidden_)

@@ -24,6 +24,7 @@ from ..features import linear_map, row_space
 from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
 from ..objectives.constraints import check_constraints
 from ..objectives.covariance import covariance
+from ..objectives.information import warn_of_many_weights
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
@@ -412,6 +413,8 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
                 "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "
                 "normal and have no standard error; drop the constraint, or bootstrap"
             )
+        examples = self._point.objective.features.n_examples
+        warn_of_many_weights(self._point.objective.size, examples, "rows", self.l2, "fewer columns", stacklevel=4)
         columns = self._point.objective.features.columns()
         matrix = covariance(self._point, robust=method == "sandwich")
         variances = matrix[columns, columns]

@@ -6,6 +6,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, repeat
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from ..core.strings import pack_strings, unpack_strings
+from ..core.unknown import is_unknown
 from ..core.validation import check_count
 from ..kernels.keys import number_keys
+from .records import Frame, as_record
 
 #: Entries that are taken up together: few enough to stay in a cache.
 BLOCK_ENTRIES = 50_000
@@ -130,7 +133,8 @@ class Indexed:
 class AttributeVectorizer(Indexed):
     """Sequences of dicts or lists of strings as one sparse matrix, a row per token and a column per attribute.
 
-    A token is a dict or a list, tuple or set of strings. What it means is what it means to python-crfsuite:
+    A token is a dict or a list, tuple or set of strings, or a row with names (see `features.records.as_record`), which is
+    read as a dict; a data frame is a sequence of its rows. What a token means is what it means to python-crfsuite:
 
     - ``["a", "b"]``: attributes a and b of weight 1;
     - ``{"a": 0.5, "b": True, "c": 0}``: weights 0.5, 1 and 0;
@@ -275,10 +279,13 @@ def _blocks(X: Iterable[Any], counts: list[int]) -> Iterator[_Block]:
 
 
 def _tokens(sequence: Any, i: int) -> list[Any]:
-    """The tokens of a sequence; an ItemSequence is known by its `items`."""
+    """The tokens of a sequence, which may be the rows of a data frame; an ItemSequence is known by its `items`."""
     if isinstance(sequence, list):
         return sequence
-    if hasattr(sequence, "items") and not isinstance(sequence, Mapping):
+    frame = Frame.of(sequence)
+    if frame is not None:
+        return frame.records()
+    if hasattr(sequence, "items") and not isinstance(sequence, Mapping) and not hasattr(sequence, "iloc"):
         sequence = sequence.items()
     if isinstance(sequence, str | bytes | Mapping) or not isinstance(sequence, Iterable):
         raise ValueError(f"sequence {i} of X must be a list of tokens, got {_shown(sequence)}")
@@ -287,11 +294,14 @@ def _tokens(sequence: Any, i: int) -> list[Any]:
 
 def _plain(token: Any, sequence: int, position: int) -> Any:
     """A token of any type as a dict or a list."""
-    if isinstance(token, dict):
-        return dict(token)
+    record = as_record(token)
+    if record is not None:
+        return record
     sized = isinstance(token, Iterable) and hasattr(token, "__len__")
-    if isinstance(token, str | bytes | Mapping) or not sized or getattr(token, "ndim", 1) != 1:
+    if isinstance(token, str | bytes) or not sized or getattr(token, "ndim", 1) != 1:
         hint = "; write [...] around a single attribute" if isinstance(token, str) else ""
+        if isinstance(token, Real):
+            hint = "; a sequence of numbers is a matrix with one column, np.reshape(sequence, (-1, 1))"
         raise _error(sequence, position, f"a token must be a dict or a list of strings, got {_shown(token)}{hint}")
     return list(token)
 
@@ -445,7 +455,8 @@ def _entry(key: Any, value: Any) -> tuple[str, float]:
         weight = np.nan
     if not np.isfinite(weight):
         expected = "a finite number, a bool, a string, or a dict, list or set"
-        raise _BadTokenError(f"the value of attribute {name!r} must be {expected}; got {_shown(value)}")
+        hint = "; leave out what is not known" if is_unknown(value) else ""
+        raise _BadTokenError(f"the value of attribute {name!r} must be {expected}; got {_shown(value)}{hint}")
     return name, weight
 
 

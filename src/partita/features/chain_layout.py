@@ -30,6 +30,8 @@ class ChainLayout:
         The pairs of labels that have a weight.
     start_end : bool
         Whether labels have weights for standing first and last.
+    intercept : bool
+        Whether the last attribute is the constant one. It is not among the names.
     """
 
     classes: Any
@@ -38,11 +40,17 @@ class ChainLayout:
     state: IntArray
     transitions: IntArray
     start_end: bool
+    intercept: bool = False
 
     @classmethod
-    def of(cls, features: ChainFeatures, classes: Any, names: list[str] | None) -> ChainLayout:
+    def of(cls, features: ChainFeatures, classes: Any, names: list[str] | None, intercept: bool = False) -> ChainLayout:
         state = np.column_stack([features.attribute, features.label]).astype(np.int64)
-        return cls(classes, names, features.n_attributes, state, features.transitions, features.starts)
+        return cls(classes, names, features.n_attributes, state, features.transitions, features.starts, intercept)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of attributes, without the constant."""
+        return self.n_attributes - self.intercept
 
     @property
     def n_labels(self) -> int:
@@ -70,18 +78,26 @@ class ChainLayout:
             index.ndim == 2 and index.shape[1] == 2 and index.min(initial=0) >= 0 and (index < limits).all()
             for index, limits in pairs
         )
-        named = self.names is None or len(self.names) == self.n_attributes
+        named = self.names is None or len(self.names) == self.n_columns
         return inside and named and values.shape == (self.size,) and values.dtype == np.float64
 
     def feature(self, attribute: int) -> Any:
         """The name of an attribute, or its number."""
-        return attribute if self.names is None else self.names[attribute]
+        return self.features[attribute]
+
+    @cached_property
+    def features(self) -> list[Any]:
+        """Names of all attributes, or their numbers; the constant is called "intercept", unless a column is."""
+        names: list[Any] = list(range(self.n_columns)) if self.names is None else list(self.names)
+        if self.intercept:
+            names.append("intercept" if "intercept" not in names else "(intercept)")
+        return names
 
     def dicts(self, values: FloatArray) -> tuple[dict[Any, float], ...]:
         """``{(attribute, label): value}``, ``{(from, to): value}``, ``{label: value}`` of starts and of ends."""
         labels = self.classes.tolist()
         state, transition, start, end = (part.tolist() for part in self.parts(values))
-        names = range(self.n_attributes) if self.names is None else self.names
+        names = self.features
         pairs = zip(self.state.tolist(), state, strict=True)
         moves = zip(self.transitions.tolist(), transition, strict=True)
         return (
@@ -118,10 +134,11 @@ class ChainLayout:
     def _columns(self, other: ChainLayout) -> IntArray:
         """Where each attribute is in another layout, -1 if nowhere."""
         if self.names is other.names or self.names is None or other.names is None:
-            columns = np.arange(self.n_attributes)
-            columns[columns >= other.n_attributes] = -1
-            return columns
-        return AttributeIndex(other.names).find(self.names).astype(np.int64)
+            columns = np.arange(self.n_columns)
+            columns[columns >= other.n_columns] = -1
+        else:
+            columns = AttributeIndex(other.names).find(self.names).astype(np.int64)
+        return np.append(columns, other.n_columns if other.intercept else -1) if self.intercept else columns
 
     def restrict(self, keep: Any) -> ChainLayout:
         """Without some of the weights of attributes and transitions; `keep` has an entry for every parameter."""
@@ -134,11 +151,12 @@ class ChainLayout:
             return self
         used = np.zeros(self.n_attributes, bool)
         used[self.state[:, 0]] = True
+        used[self.n_columns :] = True
         if used.all():
             return self
-        names = [name for name, stays in zip(self.names, used.tolist(), strict=True) if stays]
+        names = [name for name, stays in zip(self.names, used.tolist(), strict=False) if stays]
         state = np.column_stack([(np.cumsum(used) - 1)[self.state[:, 0]], self.state[:, 1]])
-        return replace(self, names=names, n_attributes=len(names), state=state)
+        return replace(self, names=names, n_attributes=len(names) + self.intercept, state=state)
 
     def union(self, other: ChainLayout) -> ChainLayout:
         """All parameters of `self` that exist in the labels and attributes of `other`, and those of `other`."""

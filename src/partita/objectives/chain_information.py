@@ -290,8 +290,11 @@ def chain_errors(
     draws: int,
     random: np.random.Generator,
     progress: Callable[[int], None] | None = None,
+    change: Any = None,
 ) -> FloatArray:
     """Standard errors of every parameter by ``"information"`` or ``"sandwich"``: exact for small models, else from draws.
+
+    With `change`, a matrix, they are of the product of that with the parameters.
 
     Raises
     ------
@@ -299,18 +302,23 @@ def chain_errors(
         When they are not identified, or a chain cannot be summed without logarithms.
     """
     if isinstance(point, CompositePoint):
-        return _composite_errors(point, method, draws, random, progress)
+        return _composite_errors(point, method, draws, random, progress, change)
     if point.sums.n_hard:
         raise ValueError("standard errors are not available: the scores of a sequence are too large for products with them")
     if point.objective.size <= EXACT:
-        return dense_errors(point, ChainScores(point).squares() if method == "sandwich" else None)
-    if not point.objective.penalty.min() > 0.0:
+        return dense_errors(point, ChainScores(point).squares() if method == "sandwich" else None, change)
+    if not point.objective.penalty.max() > 0.0:  # intercepts never have a penalty
         raise ValueError(f"standard errors of more than {EXACT} weights need l2 > 0: " + UNDETERMINED)
-    return sampled_errors(point, method, draws, random, progress)
+    return sampled_errors(point, method, draws, random, progress, change)
 
 
 def _composite_errors(
-    point: CompositePoint, method: str, draws: int, random: np.random.Generator, progress: Callable[[int], None] | None
+    point: CompositePoint,
+    method: str,
+    draws: int,
+    random: np.random.Generator,
+    progress: Callable[[int], None] | None,
+    change: Any = None,
 ) -> FloatArray:
     """Of a composite likelihood: a solve for each draw, or for each chain if there are not more of them."""
     o, n = point.objective, point.objective.n_examples
@@ -318,12 +326,13 @@ def _composite_errors(
         raise ValueError(
             "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
         )
-    if not o.penalty.min() > 0.0:
+    if not o.penalty.max() > 0.0:
         raise ValueError("standard errors of composite likelihoods of chains need l2 > 0: " + UNDETERMINED)
     signs = np.eye(n) if n <= draws else random.choice([-1.0, 1.0], (draws, n))
     product, scaling, total = point.hessian_product(), 1.0 / point.diagonal, np.zeros(o.size)
     for done, sign in enumerate(signs):
-        total += conjugate_gradient(product, point.score(sign), lambda r: scaling * r, RTOL, 1000)[0] ** 2
+        solution = conjugate_gradient(product, point.score(sign), lambda r: scaling * r, RTOL, 1000)[0]
+        total += (solution if change is None else change @ solution) ** 2
         if progress is not None:
             progress(done + 1)
     return np.asarray(np.sqrt(total if n <= draws else total / draws))
@@ -335,6 +344,7 @@ def sampled_errors(
     draws: int,
     random: np.random.Generator,
     progress: Callable[[int], None] | None = None,
+    change: Any = None,
 ) -> FloatArray:
     """Standard errors of every parameter, their relative error being about ``1 / sqrt(2 draws)``.
 
@@ -350,6 +360,7 @@ def sampled_errors(
             else:
                 right = scores.signed_sums(random.choice([-1.0, 1.0], (point.objective.n_examples, WIDTH)))
             solution = H.solve(right, tol)[:, : draws - done]
+            solution = solution if change is None else change @ solution
             total += np.einsum("ij,ij->i", solution, solution)
             done += solution.shape[1]
             if progress is not None:

@@ -1,21 +1,24 @@
-"""Standard errors from products with the Hessian alone."""
+"""Standard errors from products with the Hessian alone, and when not to trust them."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from ..core.errors import DataWarning
 from ..core.results import FloatArray
 
 #: Share of the largest eigenvalue below which the information along a direction counts as none.
 SINGULAR = 1e-11
 
 
-def dense_errors(point: Any, squares: FloatArray | None = None) -> FloatArray:
+def dense_errors(point: Any, squares: FloatArray | None = None, change: Any = None) -> FloatArray:
     """Square roots of the diagonal of H^-1, or of H^-1 K H^-1 with K = `squares`, at a point that offers Hessian products.
 
-    H is the Hessian of the objective, penalty included.
+    H is the Hessian of the objective, penalty included. With `change`, a matrix, errors are of its product with the
+    parameters.
 
     Raises
     ------
@@ -38,8 +41,48 @@ def dense_errors(point: Any, squares: FloatArray | None = None) -> FloatArray:
             "infinity and have no standard error; set l2 > 0"
         )
     inverse = (vectors / values) @ vectors.T
+    if change is not None:
+        matrix = inverse if squares is None else inverse @ squares @ inverse
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", change @ matrix, change.toarray())))
     variances = np.diag(inverse) if squares is None else np.einsum("ij,jk,ki->i", inverse, squares, inverse, optimize=True)
     return np.asarray(np.sqrt(variances))
+
+
+def warn_of_many_weights(
+    n_weights: int,
+    n_examples: int,
+    what: str,
+    l2: float,
+    cure: str,
+    detail: str = "",
+    effective: float | None = None,
+    stacklevel: int = 3,
+) -> None:
+    """Warn where a penalised model has at least as many weights as examples: asymptotics say nothing there.
+
+    Parameters
+    ----------
+    n_weights, n_examples : int
+    what : str
+        What examples are, in the plural.
+    l2 : float
+    cure : str
+        What the caller can do to have fewer weights, as ``"a higher min_frequency"``.
+    detail : str
+        More about the size of the data.
+    effective : float, optional
+        Effective degrees of freedom, the trace of the inverse of the Hessian times its part without the penalty.
+    """
+    if l2 <= 0.0 or n_weights < n_examples:
+        return
+    used = "" if effective is None else f", of which the penalty l2={l2:g} leaves about {effective:.0f} effective"
+    warnings.warn(
+        f"standard errors of {n_weights} weights from {n_examples} {what}{detail}{used}: with more weights than {what} "
+        "neither 'sandwich' nor 'information' errors can be trusted (in simulations, .12 to 9.1 times the true deviation). "
+        f"Have fewer weights ({cure}) or more {what}, or bootstrap",
+        DataWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def _eigen(point: Any) -> tuple[FloatArray, FloatArray]:
