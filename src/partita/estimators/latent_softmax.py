@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
-from ..core.results import FloatArray
+from ..core.results import FloatArray, Status
 from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map
@@ -25,6 +26,7 @@ from .data import prediction_data, unchanged_on_failure
 from .latent_starts import Starts, given_start
 from .persistence import SavedModel
 from .restarts import end_values, run_starts
+from .separated import hidden_separation
 from .standard_columns import StandardColumns
 
 #: Arrays of the size of the scores of all hidden states, and of their weights, that a fit needs at once.
@@ -200,6 +202,8 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
         self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
         self.objectives_ = end_values(solutions)
+        if self.l2 == 0.0 and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
+            best = replace(best, status=Status.UNBOUNDED)
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         warn_if_short(self, best)
         return self
