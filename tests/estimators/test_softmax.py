@@ -314,7 +314,7 @@ def test_unscaled_columns(name):
 def test_sizes_beyond_memory_are_refused_before_work():
     X = sp.csr_matrix((np.ones(2000), (np.arange(2000), np.arange(2000))), shape=(2000, 10**8))
     with pytest.raises(
-        TooLargeError, match="a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"
+        TooLargeError, match=r"a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"
     ):
         SoftmaxRegression().fit(X, np.arange(2000) % 1000)
 
@@ -384,3 +384,24 @@ def test_a_penalty_too_small_to_count_is_told():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert SoftmaxRegression(**options).fit(X, y).status_ is Status.CONVERGED
+
+
+@pytest.mark.parametrize("convert", [np.array, sp.csr_matrix])
+def test_x_changed_in_place_is_noticed_by_standard_errors(convert):
+    X, y = data("iris")
+    weights = np.ones(150)
+    X = convert(X)
+    model = SoftmaxRegression().fit(X, y, sample_weight=weights)
+    before = model.standard_errors()
+    weights[:] = 7.0  # a copy was kept
+    assert np.array_equal(model.standard_errors(), before)
+    entries = X.data if sp.issparse(X) else X.reshape(-1)
+    for change in (lambda: entries.__setitem__(100, 5.0), lambda: entries.__setitem__(slice(None), entries[::-1].copy())):
+        kept = entries.copy()
+        change()
+        with pytest.raises(ValueError, match="X was changed in place after fit"):
+            model.standard_errors()
+        with pytest.raises(ValueError, match="fit again"):
+            model.summary()
+        entries[:] = kept
+        assert np.array_equal(model.standard_errors(), before)

@@ -46,8 +46,8 @@ class Status(Enum):
     )
 
     UNBOUNDED = (
-        "stopped on the way to infinity: the classes are separated, so that larger weights always fit better, and no penalty "
-        "that counts at this tol holds them (raise l2)"
+        "stopped on the way to infinity: the classes are separated, so that larger weights always fit better, and no "
+        "penalty that counts at this tol holds them (raise l2)"
     )
 
     @property

@@ -174,7 +174,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(allowed))
-        self._check_size(*X.shape, len(classes))
+        self._check_size(X.shape[0], X.shape[1], len(classes))
         given = None
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, X.shape[1], bool(self.fit_intercept))

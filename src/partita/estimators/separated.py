@@ -15,7 +15,7 @@ NAMED, FEW = 0.2, 3
 
 
 def find_separation(model: Any, point: Any, status: Status) -> Separation | None:
-    """What separates the classes where a softmax regression has stopped, if neither l2 nor l1 can be felt at its tol there."""
+    """What separates the classes where a softmax regression has stopped, if no penalty can be felt at its tol there."""
     if status is Status.INTERRUPTED:
         return None
     smooth = point.smooth if isinstance(point, ElasticNetPoint) else point
@@ -45,13 +45,13 @@ def separated_text(model: Any, found: Separation, features: Any, coefficients: A
     penalty = f" (l2={model.l2:g} and l1={model.l1:g} are too small to count at tol={model.tol:g})"
     largest = float(np.abs(coefficients).max(initial=0.0))
     end = (
-        f"the likelihood has no maximum{penalty if model.l2 or model.l1 else ''}, and the weights returned, up to {largest:.3g}, "
-        "are where the solver stopped. Raise l2"
+        f"the likelihood has no maximum{penalty if model.l2 or model.l1 else ''}, and the weights returned, up to "
+        f"{largest:.3g}, are where the solver stopped. Raise l2"
     )
     if found.complete:
         return (
-            f"the classes are separated: every one of {features.n_examples} examples is on the right side, by a score of at least "
-            f"{found.margin:.3g}, so that larger weights always fit better; {end}"
+            f"the classes are separated: every one of {features.n_examples} examples is on the right side, by a score of "
+            f"at least {found.margin:.3g}, so that larger weights always fit better; {end}"
         )
     sizes = np.abs(features.unpack(found.direction)[0]).max(axis=0)
     columns = np.flatnonzero(sizes >= NAMED * sizes.max(initial=0.0))
@@ -59,4 +59,4 @@ def separated_text(model: Any, found: Separation, features: Any, coefficients: A
     if named and 0 < len(columns) <= FEW:
         names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
         where = f"along {', '.join(repr(str(names[j])) for j in columns)}"
-    return f"the classes are separated {where}: weights there always fit better when they are larger; {end}, or drop those columns"
+    return f"the classes are separated {where}: larger weights there always fit better; {end}, or drop those columns"

@@ -180,7 +180,8 @@ def read_sequences(X: Any, lengths: Any, vectorizer: AttributeVectorizer | None,
         if lengths is not None:
             raise ValueError("lengths must be None for SequenceData, which knows its own")
         # its arrays may be the caller's, and have changed since
-        X = SequenceData._make(_matrix(X.X, "SequenceData.X"), X.offsets, X.labels, X.attributes)
+        matrix = _matrix(X.X, "SequenceData.X")
+        X = SequenceData._make(matrix, _offsets(np.diff(X.offsets), matrix.shape[0]), X.labels, X.attributes)
         return X if vectorizer is None or vectorizer.hashing is None else _hashed(X, vectorizer.hashing)
     if lengths is not None:
         return SequenceData(X, lengths)

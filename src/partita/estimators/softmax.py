@@ -216,6 +216,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
         state.pop("_point", None)
+        state.pop("_digest", None)
         state.pop("_stream", None)
         state.pop("_constrained_point", None)
         return state
@@ -332,6 +333,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self.trace_ = solution.trace
         self.status_ = solution.status
         self._point = point
+        self._digest = point.objective.features.digest()
         self.n_seen_ = point.objective.features.n_examples
         self.__dict__.pop("_stream", None)
         norm = solution.trace.gradient_norm[-1]
@@ -409,6 +411,8 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             )
         if self.status_ is Status.UNBOUNDED:
             raise ValueError(SEPARATED_CLASSES)
+        if self._point.objective.features.digest() != self._digest:
+            raise ValueError("X was changed in place after fit, and standard errors need the training data: fit again")
         columns = self._point.objective.features.columns()
         matrix = covariance(self._point, robust=method == "sandwich")
         variances = matrix[columns, columns]

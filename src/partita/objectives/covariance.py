@@ -22,8 +22,8 @@ SINGULAR = 1e-12
 #: estimate runs to infinity. (Where none are, that is found out by steps towards it.)
 SEPARATED = 1e-7
 SEPARATED_CLASSES = (
-    "the classes are separated, wholly or along some direction: without a penalty the estimates are infinite there and have no "
-    "standard error; set l2 > 0"
+    "the classes are separated, wholly or along some direction: without a penalty the estimates are infinite there and have "
+    "no standard error; set l2 > 0"
 )
 
 
@@ -58,11 +58,8 @@ def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
         matrix = point.model("hessian").matrix()
         share = _check_identified(matrix, point.model("bohning").matrix())
         solve = CholeskyFactor(matrix).solve
-    if objective.penalty.any():
-        separated = share < SEPARATED
-    else:
-        separated = share < INFORMED and separation(point, np.inf) is not None
-    if separated:
+    penalised = bool(objective.penalty.any())
+    if (penalised and share < SEPARATED) or (not penalised and share < INFORMED and separation(point, np.inf) is not None):
         raise ValueError(SEPARATED_CLASSES)
     inverse = np.column_stack([solve(unit) for unit in np.eye(objective.size)])
     inverse = 0.5 * (inverse + inverse.T)

@@ -1,8 +1,8 @@
 """Whether a likelihood has no maximum, because its classes are separated: in any units, and from any point near the end.
 
 Classes are separated along a direction of the weights if moving along it lowers the score of no example's class, beside the
-other classes, and raises that of some: the likelihood then rises for ever. Gradient and curvature vanish together on the way, so
-that a solver sees them fall below any tolerance, sooner or later as the units are.
+other classes, and raises that of some: the likelihood then rises for ever. Gradient and curvature vanish together on the
+way, so that a solver sees them fall below any tolerance, sooner or later as the units are.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CERTAIN, PER_TOLERANCE = 1e-4, 100.0
 INFORMED = 0.02
 #: and below which nothing is left to learn along it: the estimate is at infinity, for double precision.
 VANISHED = 1e-10
-#: Steps of Newton's method that are tried then, and how much less each must leave to gain of what the last one did: at a maximum
-#: that is squared, along a separating direction it falls by e.
+#: Steps of Newton's method that are tried then, and the share of the last one's gain below which a step's gain shows a maximum:
+#: there gains fall as squares do, along a separating direction by e.
 STEPS, FALL = 8, 0.1
 #: Gain for each example at which a maximum is reached.
 REACHED = 1e-18
@@ -43,10 +43,10 @@ class Separation(NamedTuple):
 
 
 def separation(point: LikelihoodPoint, tol: float, closely: bool = True) -> Separation | None:
-    """What separates the classes at a point where a solver has stopped; None if nothing does, or the data are too many to tell.
+    """What separates the classes at a point where a solver has stopped; None if nothing does, or there are too many data.
 
-    Whole separation is proved by the weights themselves. Separation along a direction is recognised if `closely`, by steps of
-    Newton's method, which do not depend on units: to a maximum they lead at once.
+    Whole separation is proved by the weights themselves. Separation along a direction is recognised if `closely`, by steps
+    of Newton's method, which do not depend on units: to a maximum they lead at once.
     """
     margin = smallest_margin(point)
     if margin > 0.0:
@@ -61,7 +61,7 @@ def separation(point: LikelihoodPoint, tol: float, closely: bool = True) -> Sepa
 
 
 def smallest_margin(point: LikelihoodPoint) -> float:
-    """How far the score of the true class is ahead of the others, in the example where it is least; base measures left out."""
+    """How far the true class is ahead of the others, in the example where that is least; base measures left out."""
     o = point.objective
     if not isinstance(o.features, LinearMap):
         return -np.inf
