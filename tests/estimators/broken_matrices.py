@@ -1,7 +1,7 @@
 """Break sparse matrices at random and give them to everything that takes them.
 
-Run as a program by `test_sparse_doors.py`, because what it looks for ends the process: prints a line before each case, and at the
-end how many were refused and how many were taken (a change may leave a matrix whole).
+Run as a program by `test_sparse_doors.py`, because what it looks for ends the process: prints a line before each case, and
+at the end how many were refused and how many were taken (a change may leave a matrix whole).
 """
 
 from __future__ import annotations

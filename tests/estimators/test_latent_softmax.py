@@ -544,3 +544,11 @@ def test_sizes_beyond_memory_are_refused_before_work():
         LatentSoftmax(n_hidden=10**9).fit(X, y)
     with pytest.raises(TooLargeError, match="a model of 3000000000 outputs for 150 examples of 4 columns"):
         latent_objective(X, np.eye(3, dtype=bool)[y], n_hidden=10**9)
+
+
+def test_separated_classes_are_told():
+    X, y = data("wine")
+    with pytest.warns(ConvergenceWarning, match=r"the classes are separated.*raise l2"):
+        model = LatentSoftmax(l2=0.0, random_state=0).fit(X, y)
+    assert model.status_ is Status.UNBOUNDED
+    assert LatentSoftmax(random_state=0).fit(X, y).status_ is Status.CONVERGED

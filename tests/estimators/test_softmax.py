@@ -239,7 +239,7 @@ def test_extreme_but_possible_scales():
     y = (X @ rng.standard_normal((3, 3)) + rng.gumbel(size=(200, 3))).argmax(1)
     plain = SoftmaxRegression(l2=0.0, tol=1e-9).fit(X, y).predict_proba(X)
     for factor in (1e-100, 1e-6, 1e6, 1e18):
-        scaled = SoftmaxRegression(l2=0.0, tol=1e-9 * factor).fit(X * factor, y).predict_proba(X * factor)
+        scaled = SoftmaxRegression(l2=0.0, tol=1e-9).fit(X * factor, y).predict_proba(X * factor)
         np.testing.assert_allclose(scaled, plain, atol=1e-5)
 
 
@@ -314,6 +314,94 @@ def test_unscaled_columns(name):
 def test_sizes_beyond_memory_are_refused_before_work():
     X = sp.csr_matrix((np.ones(2000), (np.arange(2000), np.arange(2000))), shape=(2000, 10**8))
     with pytest.raises(
-        TooLargeError, match="a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"
+        TooLargeError, match=r"a model of 1000 outputs for 2000 examples of 100000000 columns needs .* Use fewer"
     ):
         SoftmaxRegression().fit(X, np.arange(2000) % 1000)
+
+
+def separated_sets():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 3))
+    labels = (X @ [1.0, 2.0, -1.0] > 0.0).astype(int)
+    noisy = (rng.random(100) < 1.0 / (1.0 + np.exp(-2.0 * X[:, 0]))).astype(int)
+    rare = ((noisy == 1) & (rng.random(100) < 0.2)).astype(float)  # a column that is 1 in one class only
+    three = rng.integers(0, 3, 100)
+    tied = np.r_[np.zeros(40), np.ones(30), -np.ones(30)][:, None]  # all that overlaps is at zero
+    return {
+        "whole": (X, labels, r"every one of 100 examples is on the right side, by a score of at least \d"),
+        "rare column": (np.column_stack([X, rare]), noisy, "along 'x3'"),
+        "rare column, three classes": (np.column_stack([X, (three == 1) & (X[:, 0] > 1.0)]), three, "along 'x3'"),
+        "collinear": (np.column_stack([X, rare, 2.0 * rare, np.ones(100)]), noisy, "along 'x3', 'x4'"),
+        "tied": (tied, np.r_[np.arange(40) % 2, np.ones(30), np.zeros(30)].astype(int), "along 'x0'"),
+        "setosa": (*load_iris(return_X_y=True), "along"),
+        "wide": (rng.standard_normal((20, 50)), np.arange(20) % 2, "every one of 20 examples"),
+    }
+
+
+@pytest.mark.parametrize("units", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("name", separated_sets())
+def test_separated_classes_are_recognised_in_any_units(name, units):
+    """As linear programs say, for 1,466 random cases."""
+    X, y, where = separated_sets()[name]
+    model = SoftmaxRegression(l2=0.0)
+    with pytest.warns(ConvergenceWarning, match=f"the classes are separated.*{where}.*Raise l2"):
+        model.fit(units * X, y)
+    assert model.status_ is Status.UNBOUNDED
+    for ask in (model.standard_errors, model.summary):
+        with pytest.raises(ValueError, match="the classes are separated"):
+            ask()
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "majorize"])
+def test_other_solvers_recognise_separation_too(solver):
+    X, y, where = separated_sets()["rare column"]
+    with pytest.warns(ConvergenceWarning, match=where):
+        SoftmaxRegression(l2=0.0, solver=solver).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="along"):
+        SoftmaxRegression(l2=0.0, solver=solver).fit(sp.csr_matrix(X), y)
+
+
+@pytest.mark.parametrize("units", [1e-8, 1.0, 1e8])
+def test_overlapping_classes_are_not_taken_for_separated(units):
+    """Two examples out of place, next to the boundary: a steep maximum, but a maximum."""
+    X = np.sort(np.random.default_rng(0).standard_normal((200, 1)), axis=0)
+    y = (np.arange(200) >= 100).astype(int)
+    y[[99, 100]] = [1, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SoftmaxRegression(l2=0.0).fit(units * X, y)
+    assert model.status_ is Status.CONVERGED
+    assert units * model.coef_[0, 0] == pytest.approx(462.06, rel=1e-4)
+    assert units * model.standard_errors()[0, 0] == pytest.approx(508.92, rel=1e-4)
+
+
+def test_a_penalty_too_small_to_count_is_told():
+    X, y, _ = separated_sets()["whole"]
+    for options in ({"l2": 1e-12}, {"l2": 0.0, "l1": 1e-12}):
+        with pytest.warns(ConvergenceWarning, match="are too small to count at tol=1e-06"):
+            assert SoftmaxRegression(**options).fit(X, y).status_ is Status.UNBOUNDED
+    for options in ({"l2": 1e-3}, {"l2": 0.0, "l1": 1e-2}, {}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert SoftmaxRegression(**options).fit(X, y).status_ is Status.CONVERGED
+
+
+@pytest.mark.parametrize("convert", [np.array, sp.csr_matrix])
+def test_x_changed_in_place_is_noticed_by_standard_errors(convert):
+    X, y = data("iris")
+    weights = np.ones(150)
+    X = convert(X)
+    model = SoftmaxRegression().fit(X, y, sample_weight=weights)
+    before = model.standard_errors()
+    weights[:] = 7.0  # a copy was kept
+    assert np.array_equal(model.standard_errors(), before)
+    entries = X.data if sp.issparse(X) else X.reshape(-1)
+    for change in (lambda: entries.__setitem__(100, 5.0), lambda: entries.__setitem__(slice(None), entries[::-1].copy())):
+        kept = entries.copy()
+        change()
+        with pytest.raises(ValueError, match="X was changed in place after fit"):
+            model.standard_errors()
+        with pytest.raises(ValueError, match="fit again"):
+            model.summary()
+        entries[:] = kept
+        assert np.array_equal(model.standard_errors(), before)

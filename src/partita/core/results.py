@@ -52,6 +52,11 @@ class Status(Enum):
         "failed: the objective became infinite or NaN; the last finite iterate is kept (add l2 > 0, or rescale the features)"
     )
 
+    UNBOUNDED = (
+        "stopped on the way to infinity: the classes are separated, so that larger weights always fit better, and no "
+        "penalty that counts at this tol holds them (raise l2)"
+    )
+
     @property
     def ok(self) -> bool:
         """True when the answer is as good as was asked for."""

@@ -60,7 +60,7 @@ def check_weights(name: str, values: Any, count: int) -> np.ndarray:
         return np.ones(count)
     if isinstance(values, numbers.Real):
         values = np.full(count, float(values))
-    weights = np.ascontiguousarray(values, dtype=np.float64)
+    weights = np.array(values, dtype=np.float64, order="C")  # a copy: objectives keep it, and callers change theirs
     if weights.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one entry per example; got {weights.shape}")
     if not np.all(np.isfinite(weights)) or weights.min(initial=0.0) < 0.0:

@@ -50,7 +50,7 @@ def prediction_data(estimator: Any, X: Any) -> Any:
 
 
 def sound_input(X: Any) -> Any:
-    """X itself, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do."""
+    """X, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do."""
     return sound_csr("X", X) if sp.issparse(X) else X
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..core.errors import ModelFileError
 from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
-from ..core.results import FloatArray
+from ..core.results import FloatArray, Status
 from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
 from ..features import linear_map
@@ -27,6 +28,7 @@ from .latent_starts import Starts, given_start
 from .loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from .persistence import SavedModel
 from .restarts import end_values, run_starts
+from .separated import hidden_separation
 from .standard_columns import StandardColumns
 
 #: Arrays of the size of the scores of all hidden states, and of their weights, that a fit needs at once.
@@ -174,7 +176,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(allowed))
-        self._check_size(*X.shape, len(classes))
+        self._check_size(X.shape[0], X.shape[1], len(classes))
         given = None
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, X.shape[1], bool(self.fit_intercept))
@@ -202,6 +204,8 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
         self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
         self.objectives_ = end_values(solutions)
+        if self.l2 == 0.0 and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
+            best = replace(best, status=Status.UNBOUNDED)
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         warn_if_short(self, best)
         return self

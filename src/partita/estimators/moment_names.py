@@ -13,7 +13,7 @@ Names = Sequence[Hashable] | None
 
 
 def read_moments(name: str, value: Any) -> tuple[FloatArray, Names, Names]:
-    """Features as a finite matrix (states, moments), the names of its columns, and those of its states; None where it has none.
+    """Features as a finite matrix (states, moments), the names of its columns and of its states; None where it has none.
 
     A frame has both (a plain numbering of states is no name), a series or a dict of columns has names of columns.
     """
@@ -37,8 +37,8 @@ def read_moments(name: str, value: Any) -> tuple[FloatArray, Names, Names]:
 
 
 def read_targets(name: str, value: Any, of: str, columns: Names, count: int) -> FloatArray:
-    """One finite number for each of `count` moments, in the order of the columns of `of`: by name where `value` has names."""
-    names = None
+    """One finite number for each of `count` moments, in the order of the columns of `of`: by name where there are names."""
+    names: Names = None
     if isinstance(value, Mapping):
         names, value = list(value), list(value.values())
     elif hasattr(value, "columns") and np.ndim(value) == 2 and 1 in np.shape(value):

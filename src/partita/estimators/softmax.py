@@ -20,10 +20,10 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
 from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_weights
-from ..features import linear_map, row_space
+from ..features import linear_map
 from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
 from ..objectives.constraints import check_constraints
-from ..objectives.covariance import covariance
+from ..objectives.covariance import SEPARATED_CLASSES, covariance
 from ..objectives.information import warn_of_many_weights
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
@@ -31,7 +31,8 @@ from ..structures import Binary, Categorical
 from .data import class_codes, prediction_data, training_data, unchanged_on_failure
 from .loaded import RUN, check_array, check_columns, check_labels, check_log_weights, check_run, check_whole, is_fitted
 from .persistence import SavedModel
-from .standard_columns import WIDE
+from .separated import find_separation, separated_text
+from .standard_columns import WIDE, RowSpace, StandardColumns
 from .streaming import StreamingMixin, solver_seed
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
@@ -218,6 +219,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
         state.pop("_point", None)
+        state.pop("_digest", None)
         state.pop("_stream", None)
         state.pop("_constrained_point", None)
         return state
@@ -238,14 +240,16 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             factors = compute_class_weight(self.class_weight, classes=classes, y=y)
             weights = check_weights("class_weight times sample_weight", weights * factors[codes], len(codes))
         self._check_prior(classes, codes)
-        Q = None
         full = X
         constraints = check_constraints(self.constraints)
         plain = self.l1 == 0.0 and not constraints  # rotations change l1 norms and constraints
-        if plain and not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
-            X, Q = row_space(X)
-        objective = self._objective(X, codes, len(classes), weights)
-        start = self._warm_start(objective, classes, Q)
+        columns: StandardColumns | RowSpace | None = None
+        if plain and self.l2 == 0.0:
+            columns = StandardColumns(X, weights, 0.0, bool(self.fit_intercept))  # so that tol does not depend on units
+        elif plain and not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
+            columns = RowSpace(X)
+        objective = self._objective(X if columns is None else columns.rows, codes, len(classes), weights)
+        start = self._warm_start(objective, classes, columns)
         problem: Any = objective
         if constraints:
             problem = Constrained(objective, compile_constraints(constraints, objective.features))
@@ -259,16 +263,23 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             callbacks=callbacks,
         )
         point = solution.point
-        if Q is not None:
-            coefficients, intercepts = objective.features.unpack(solution.parameters)
+        separated = None if constraints else find_separation(self, point, solution.status)
+        if separated is not None:
+            solution = replace(solution, status=Status.UNBOUNDED)
+        fitted = objective.features
+        if columns is not None:
+            coefficients, intercepts = columns.to_columns(*fitted.unpack(solution.parameters))
             objective = self._objective(full, codes, len(classes), weights)
-            point = objective.at(objective.features.pack(coefficients @ Q.T, intercepts))
+            point = objective.at(objective.features.pack(coefficients, intercepts))
         self.__dict__.pop("kkt_residual_", None)
         self._constrained_point = point if constraints else None
         if constraints:
             self.kkt_residual_ = float(np.abs(point.gradient).max()) / problem.scale
             point = point.inner
         self._store(classes, point, solution)
+        if separated is not None:
+            text = separated_text(self, separated, fitted, self.coef_, getattr(columns, "Q", None) is None)
+            warnings.warn(f"SoftmaxRegression: {text}", ConvergenceWarning, stacklevel=3)
         return self
 
     def _objective(self, X: Any, codes: Any, n_classes: int, weights: FloatArray) -> Any:
@@ -320,13 +331,13 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             label = classes.tolist()[codes[np.argmax(impossible)]]
             raise ValueError(f"prior is zero for class {label!r}, which occurs in y; its likelihood is zero for every model")
 
-    def _warm_start(self, objective: Any, classes: Any, Q: FloatArray | None) -> FloatArray | None:
+    def _warm_start(self, objective: Any, classes: Any, columns: StandardColumns | RowSpace | None) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "coef_") or not np.array_equal(self.classes_, classes):
             return None
         if self.coef_.shape[1] != self.n_features_in_:
             return None
-        coefficients = self.coef_ if Q is None else self.coef_ @ Q
-        return np.asarray(objective.features.pack(coefficients, self.intercept_))
+        weights = self.coef_, self.intercept_
+        return np.asarray(objective.features.pack(*(weights if columns is None else columns.to_rows(*weights))))
 
     def _store(self, classes: Any, point: Any, solution: Solution) -> None:
         coefficients, intercepts = point.objective.features.unpack(point.parameters)
@@ -338,6 +349,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self.trace_ = solution.trace
         self.status_ = solution.status
         self._point = point
+        self._digest = point.objective.features.digest()
         self.n_seen_ = point.objective.features.n_examples
         self.__dict__.pop("_stream", None)
         norm = solution.trace.gradient_norm[-1]
@@ -346,7 +358,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             short = norm > FAR * self.tol
         elif solution.status is Status.STALLED and not self._make_solver().validation:
             short = norm > max(FAR_STALLED, FAR * self.tol)
-        if short:
+        if short and solution.status is not Status.UNBOUNDED:  # which has a text of its own
             warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -413,6 +425,10 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
                 "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "
                 "normal and have no standard error; drop the constraint, or bootstrap"
             )
+        if self.status_ is Status.UNBOUNDED:
+            raise ValueError(SEPARATED_CLASSES)
+        if self._point.objective.features.digest() != self._digest:
+            raise ValueError("X was changed in place after fit, and standard errors need the training data: fit again")
         examples = self._point.objective.features.n_examples
         warn_of_many_weights(self._point.objective.size, examples, "rows", self.l2, "fewer columns", stacklevel=4)
         columns = self._point.objective.features.columns()

@@ -79,6 +79,21 @@ class StandardColumns:
         return scaled, intercepts - scaled @ self.mean
 
 
+class RowSpace:
+    """``X = rows Q'``, for data with more columns than rows: as `StandardColumns`, without a change of units."""
+
+    def __init__(self, X: FloatArray) -> None:
+        self.rows, self.Q = row_space(X)
+
+    def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for the rows from weights for X."""
+        return coefficients @ self.Q, intercepts
+
+    def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for X from weights for the rows."""
+        return coefficients @ self.Q.T, intercepts
+
+
 def _largest(X: Any) -> FloatArray:
     """The largest absolute entry of each column, 1 where that is zero or nearly."""
     size = abs(X).max(axis=0)

@@ -60,7 +60,15 @@ class ChainFeatures:
         workers: Workers | None = None,
     ) -> None:
         X = sound_csr("X", X)
-        self.offsets, self.n_labels = offsets, n_labels
+        self.offsets = np.array(offsets, dtype=np.int64)  # a copy: kernels trust it
+        if (
+            self.offsets.ndim != 1
+            or self.offsets[0] != 0
+            or self.offsets[-1] != X.shape[0]
+            or np.diff(self.offsets).min() < 0
+        ):
+            raise ValueError(f"offsets must rise from 0 to the {X.shape[0]} rows of X")
+        self.n_labels = n_labels
         self.n_positions, self.n_attributes = X.shape
         self.n_examples = len(offsets) - 1
         self.workers = workers or Workers(1)

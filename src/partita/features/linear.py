@@ -18,6 +18,7 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..core.sparse import sound_csr
 from ..kernels import dense, sparse
+from ..kernels.digest import digest
 
 #: Arrays of the size of the scores, and of the weights, that any fit needs at once.
 COPIES_OF_SCORES, COPIES_OF_WEIGHTS = 4, 6
@@ -117,6 +118,10 @@ class LinearMap:
         return tuple(self.pack(np.tile(column, (self.n_outputs, 1)), ones) for column in (squares, counts))  # type: ignore[return-value]
 
     def _column_magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        raise NotImplementedError
+
+    def digest(self) -> int:
+        """A number that tells whether the entries of X, which may be the caller's, have changed since."""
         raise NotImplementedError
 
     def label_blocks(self, pairs: FloatArray, labels: int) -> FloatArray:
@@ -261,6 +266,9 @@ class DenseLinear(LinearMap):
         squares = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64)
         return squares, np.count_nonzero(self.X, axis=0).astype(np.float64)
 
+    def digest(self) -> int:
+        return _digest(self.X)
+
     def places(self, flat: Any) -> tuple[Any, Any]:
         labels, columns = np.divmod(flat, self.n_columns)
         tail = flat >= self.n_coefficients
@@ -384,6 +392,9 @@ class SparseLinear(LinearMap):
         counts = np.bincount(where, data != 0.0, self.n_columns)
         return np.asarray(squares, dtype=np.float64), np.asarray(counts, dtype=np.float64)
 
+    def digest(self) -> int:
+        return _digest(self.rows[0])  # indices and pointers are copies
+
     def places(self, flat: Any) -> tuple[Any, Any]:
         columns, labels = np.divmod(flat, self.n_outputs)
         return labels, columns  # intercepts come after the last column, one per label
@@ -394,6 +405,11 @@ class SparseLinear(LinearMap):
     def take(self, rows: Any) -> SparseLinear:
         """The map of some of the examples."""
         return SparseLinear(self.matrix[rows], self.n_outputs, self.intercept, self.workers)
+
+
+def _digest(values: Any) -> int:
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return int(digest(flat.view(np.uint64 if flat.itemsize == 8 else np.uint32).astype(np.uint64, copy=False)))
 
 
 def _mirrored(parts: FloatArray) -> FloatArray:

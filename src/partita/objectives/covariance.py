@@ -12,13 +12,19 @@ from ..core.results import FloatArray
 from ..features import LinearMap
 from ..kernels.linalg import CholeskyFactor
 from .likelihood import LikelihoodPoint
+from .separation import INFORMED, separation
 
 #: Parameters above which the covariance matrix is refused.
 SIZE_LIMIT = 20_000
 #: Smallest eigenvalue of the scaled limit of the information below which columns count as collinear.
 SINGULAR = 1e-12
-#: Share of that limit below which the information along a direction counts as none: the estimate runs to infinity.
+#: Share of that limit below which the information along a direction counts as none, where some weights are penalised: the
+#: estimate runs to infinity. (Where none are, that is found out by steps towards it.)
 SEPARATED = 1e-7
+SEPARATED_CLASSES = (
+    "the classes are separated, wholly or along some direction: without a penalty the estimates are infinite there and have "
+    "no standard error; set l2 > 0"
+)
 
 
 def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
@@ -46,19 +52,22 @@ def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
     if isinstance(features, LinearMap) and GaugeFactor.applies(features, objective.penalty):
         factor = GaugeFactor(features, point.hessian_curvature.pairs(), objective.penalty)
         limit = GaugeFactor(features, point.model("bohning").potential.pairs(), objective.penalty)
-        _check_identified(factor.reduced, limit.reduced)
+        share = _check_identified(factor.reduced, limit.reduced)
         solve = factor.solve
     else:
         matrix = point.model("hessian").matrix()
-        _check_identified(matrix, point.model("bohning").matrix())
+        share = _check_identified(matrix, point.model("bohning").matrix())
         solve = CholeskyFactor(matrix).solve
+    penalised = bool(objective.penalty.any())
+    if (penalised and share < SEPARATED) or (not penalised and share < INFORMED and separation(point, np.inf) is not None):
+        raise ValueError(SEPARATED_CLASSES)
     inverse = np.column_stack([solve(unit) for unit in np.eye(objective.size)])
     inverse = 0.5 * (inverse + inverse.T)
     return np.asarray(inverse @ _score_products(point) @ inverse if robust else inverse)
 
 
-def _check_identified(information: FloatArray, limit: FloatArray) -> None:
-    """Compare the information with the most that these columns could carry (Böhning's bound), direction by direction."""
+def _check_identified(information: FloatArray, limit: FloatArray) -> float:
+    """The smallest share of the most information that these columns could carry (Böhning's bound) along any direction."""
     scale = np.sqrt(np.maximum(np.diag(limit), 1e-300))
     values, vectors = np.linalg.eigh(limit / np.outer(scale, scale), UPLO="L")
     if values[0] < SINGULAR:
@@ -68,11 +77,7 @@ def _check_identified(information: FloatArray, limit: FloatArray) -> None:
     lower = np.tril(information) / np.outer(scale, scale)
     symmetric = lower + np.tril(lower, -1).T
     root = vectors / np.sqrt(values)
-    if np.linalg.eigvalsh(root.T @ symmetric @ root)[0] < SEPARATED:
-        raise ValueError(
-            "the classes are separated, wholly or along some direction: without a penalty the estimates are infinite "
-            "there and have no standard error; set l2 > 0"
-        )
+    return float(np.linalg.eigvalsh(root.T @ symmetric @ root)[0])
 
 
 def _score_products(point: LikelihoodPoint) -> FloatArray:
