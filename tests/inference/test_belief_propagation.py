@@ -163,7 +163,11 @@ def test_value_is_the_maximum_of_the_reweighted_free_energy(seed):
 
     start = np.concatenate([np.full(4, 0.5), np.full(4, 0.25)])
     inside = {"type": "ineq", "fun": lambda z: tables(z)[1].ravel() - 1e-9}
-    best = minimize(energy, start, method="SLSQP", constraints=[inside], options={"maxiter": 500, "ftol": 1e-13})
+    options = {"maxiter": 500, "ftol": 1e-13}
+    best = minimize(energy, start, method="SLSQP", constraints=[inside], options=options)
+    for _ in range(5):  # with some BLAS kernels it stops early: go on from the middle between its end and the start
+        more = minimize(energy, 0.5 * (best.x + start), method="SLSQP", constraints=[inside], options=options)
+        best = min(best, more, key=lambda found: found.fun)
     result = tree_reweighted(graph, potentials[None])
     assert result.log_z[0] == pytest.approx(-best.fun, abs=1e-6)
     assert result.upper[0] == pytest.approx(result.log_z[0], abs=1e-7)
