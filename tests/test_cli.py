@@ -584,3 +584,53 @@ def test_ctrl_c_in_a_process(trained, tmp_path):
     assert running.stderr.read().decode().endswith(f"interrupted; the best weights so far are in {tmp_path / 'm'}\n")
     assert running.wait() == 130
     assert ColumnTagger.load(tmp_path / "m").model.n_iter_ >= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "message"),
+    [
+        (["tag", "train", "-m", "m"], "stdout", "standard output is closed"),
+        (["tag", "-m", "m"], "stdin", "standard input is closed"),
+        (["eval", "train", "-m", "m"], "stdout", "standard output is closed"),
+        (["eval", "-", "-m", "m"], "stdin", "standard input is closed"),
+        (["dump", "-m", "m"], "stdout", "standard output is closed"),
+        (["train", "-", "-m", "new"], "stdin", "standard input is closed"),
+        (["train", "train", "-m", "new", "--dev", "train"], "stdout", "standard output is closed"),
+        (["infer", "g.uai"], "stdout", "standard output is closed"),
+    ],
+)
+def test_a_closed_stream_is_a_sentence(trained, tmp_path, monkeypatch, capsys, arguments, closed, message):
+    """Python has None for a stream that was closed before it began."""
+    (tmp_path / "train").write_text(SMALL)
+    (tmp_path / "g.uai").write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1 2 3 4\n")
+    (tmp_path / "m").write_bytes((trained / "model").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, closed, None)
+        assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+class Full(io.StringIO):
+    """A stream that takes nothing."""
+
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("stderr", [None, Full()], ids=["closed", "full"])
+def test_training_goes_on_when_nobody_hears_it(tmp_path, monkeypatch, stderr):
+    (tmp_path / "train").write_text(SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        assert main(["train", str(tmp_path / "train"), "-m", str(tmp_path / "m"), "-v"]) == 0
+    assert isinstance(partita.load(tmp_path / "m"), ColumnTagger)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
+def test_a_full_standard_output_is_a_sentence(trained, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["dump", "-m", str(trained / "model")]) == 2
+    assert "No space left on device" in capsys.readouterr().err

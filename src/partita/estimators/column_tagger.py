@@ -260,9 +260,7 @@ class ColumnTagger(SavedModel):
         check_whole(self, "label_", 0, width - 1)
         chosen = self.columns_
         if not isinstance(chosen, list) or not all(type(c) is int and 0 <= c < width and c != self.label_ for c in chosen):
-            raise ModelFileError(
-                f"columns must be a list of columns from 0 to {width - 1} without the label's, got {chosen!r}"
-            )
+            raise ModelFileError(f"columns must be a list of numbers below {width} without the label's, got {chosen!r}")
         for template in self.templates.templates:
             _check_template(template, len(chosen))
         reading = self.reading
@@ -275,6 +273,7 @@ class ColumnTagger(SavedModel):
             value = self.summary_.get(name)
             if isinstance(value, bool) or not isinstance(value, kind):
                 raise ModelFileError(f"summary must say {name!r}, got {value!r}")
+        self._number_attributes()
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         values, arrays = self.model._pack()
@@ -293,7 +292,6 @@ class ColumnTagger(SavedModel):
         )
         made.label_, made.columns_, made.width_ = values["label"], values["columns"], values["width"]
         made.summary_, made.column_names_ = values["summary"], values.get("names")
-        made._number_attributes()
         return made
 
 
