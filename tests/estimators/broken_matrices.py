@@ -39,7 +39,9 @@ def broken(rng, kind):
     for _ in range(rng.integers(1, 3)):
         name = names[rng.integers(len(names))]
         values = np.array(getattr(X, name))
-        at, how = rng.integers(len(values)), rng.integers(5)
+        at, how = rng.integers(max(1, len(values))), rng.integers(5)
+        if not len(values):
+            continue
         if values.dtype == object:  # lists of lil
             values[at] = [WRONG[rng.integers(len(WRONG))]] * rng.integers(3)
         elif how == 0:

@@ -15,7 +15,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from partita import ConvergenceWarning, Majorize, Newton, SoftmaxRegression, Status, TooLargeError
+from partita import (
+    ConvergenceWarning,
+    DataWarning,
+    LatentSoftmax,
+    Majorize,
+    Newton,
+    SoftmaxRegression,
+    Status,
+    TooLargeError,
+)
 
 SETS = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris}
 
@@ -405,3 +414,59 @@ def test_x_changed_in_place_is_noticed_by_standard_errors(convert):
             model.summary()
         entries[:] = kept
         assert np.array_equal(model.standard_errors(), before)
+
+
+@pytest.mark.parametrize("model", [SoftmaxRegression(), LatentSoftmax(random_state=0)], ids=["softmax", "latent"])
+def test_a_shift_of_columns_does_not_matter(model):
+    X, y = data("wine")
+    plain = clone(model).fit(X, y).predict_proba(X)
+    for shift in (1e4, 1e6, 1e9):
+        np.testing.assert_allclose(clone(model).fit(X + shift, y).predict_proba(X + shift), plain, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [SoftmaxRegression(), LatentSoftmax(random_state=0)], ids=["softmax", "latent"])
+def test_labels_keep_the_type_they_came_with(model):
+    pandas = pytest.importorskip("pandas")
+    X, y = data("breast_cancer")
+    for kind, scalar in (("Int64", np.integer), ("boolean", np.bool_), ("string", str), ("category", str)):
+        values = pandas.Series(y.astype(str) if kind in ("string", "category") else y, dtype=kind)
+        assert isinstance(clone(model).fit(X, values).predict(X)[0], scalar), kind
+    for labels in (2 * y - 1, y > 0):
+        assert np.array_equal(clone(model).fit(X, labels).classes_, np.unique(labels))
+    with pytest.raises(ValueError, match="y must hold labels of one type, got int, str"):
+        clone(model).fit(X[:4], ["a", 1, "a", 1])
+
+
+def test_unknown_labels_of_pandas_are_told_or_any():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    for kind in ("Int64", "string"):
+        values = pandas.Series([None, *(y[1:].astype(str) if kind == "string" else y[1:]).tolist()], dtype=kind)
+        with pytest.raises(ValueError, match="y is unknown in 1 of 150 examples, the first in row 0"):
+            SoftmaxRegression().fit(X, values)
+        assert len(LatentSoftmax(n_hidden=1).fit(X, values).classes_) == 3
+
+
+def test_text_in_a_frame_is_told_by_its_column():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(city="Rome")
+    with pytest.raises(ValueError, match="column 'city' of X holds text"):
+        SoftmaxRegression().fit(frame, y)
+
+
+def test_a_class_without_weight_is_told():
+    X, y = data("iris")
+    with pytest.warns(DataWarning, match="every example of class 2 has weight zero"):
+        SoftmaxRegression().fit(X, y, sample_weight=(y < 2).astype(float))
+
+
+@pytest.mark.parametrize("model", [SoftmaxRegression(), LatentSoftmax(random_state=0)], ids=["softmax", "latent"])
+def test_columns_in_another_order_are_refused(model):
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    fitted = clone(model).fit(frame, y)
+    for ask in (fitted.predict, fitted.predict_proba, fitted.decision_function):
+        with pytest.raises(ValueError, match="same order"):
+            ask(frame[list("dcba")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ..core.errors import DataWarning
 from ..core.interrupts import is_interrupt
 from ..core.sparse import sound_csr
 
@@ -28,25 +30,84 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
         estimator.n_features_in_ = X.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
         return X, y
-    X, y = validate_data(
-        estimator,
-        sound_input(X),
-        y,
-        accept_sparse="csr",
-        dtype=np.float64,
-        order="C",
-        accept_large_sparse=True,
-        ensure_min_features=1,
-    )
+    with text_is_named(X):
+        X, y = validate_data(
+            *(estimator, sound_input(X), plain_labels(y)),
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            accept_large_sparse=True,
+            ensure_min_features=1,
+        )
     check_classification_targets(y)
     return X, y
 
 
+def plain_labels(y: Any) -> Any:
+    """Labels of the types they were given: of pandas' own integers and booleans scikit-learn makes floating numbers.
+
+    Strings and numbers in one list are an error: NumPy would make strings of all.
+    """
+    if isinstance(y, list | tuple):
+        kinds = set(map(type, y))
+        if (
+            len(kinds) > 1
+            and any(issubclass(kind, str) for kind in kinds)
+            and not all(issubclass(kind, str) for kind in kinds)
+        ):
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"y must hold labels of one type, got {names}: make strings, or numbers, of all")
+        return y
+    dtype = getattr(y, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype) or not hasattr(y, "isna"):
+        return y
+    unknown = np.asarray(y.isna(), dtype=bool)
+    if unknown.any():
+        raise ValueError(
+            f"y is unknown in {int(unknown.sum())} of {len(unknown)} examples, the first in row {int(np.argmax(unknown))}: "
+            "leave them out (LatentSoftmax takes None)"
+        )
+    kind = getattr(dtype, "kind", "O")
+    return np.asarray(y, dtype=bool if kind == "b" else np.int64 if kind == "i" else None)
+
+
+def warn_weightless(classes: Any, codes: Any, weights: Any) -> None:
+    """A DataWarning for classes all of whose examples have weight zero: a free intercept takes their probability to zero."""
+    totals = np.bincount(codes, weights=weights, minlength=len(classes))
+    if not totals.all():
+        names = ", ".join(repr(label) for label in classes[totals == 0.0].tolist()[:5])
+        warnings.warn(
+            f"every example of class {names} has weight zero: its probability tends to zero, as far as tol goes. Leave out "
+            "those examples, or give them weight",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
+@contextmanager
+def text_is_named(X: Any) -> Iterator[None]:
+    """Tell which column of a frame holds text, where NumPy only says that a string is no number."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error) or not hasattr(X, "columns"):
+            raise
+        for name in X.columns:
+            try:
+                np.asarray(X[name], dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"column {name!r} of X holds text ({error}): make numbers of it, for instance by OneHotEncoder"
+                ) from None
+        raise
+
+
 def prediction_data(estimator: Any, X: Any) -> Any:
     """X for a fitted estimator as a float64 array or CSR matrix, its columns checked against those of the fit."""
-    return validate_data(
-        estimator, sound_input(X), accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True
-    )
+    with text_is_named(X):
+        return validate_data(
+            *(estimator, sound_input(X)), accept_sparse="csr", dtype=np.float64, reset=False, accept_large_sparse=True
+        )
 
 
 def sound_input(X: Any) -> Any:

@@ -28,11 +28,11 @@ from ..objectives.information import warn_of_many_weights
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
-from .data import class_codes, prediction_data, training_data, unchanged_on_failure
+from .data import class_codes, prediction_data, training_data, unchanged_on_failure, warn_weightless
 from .loaded import RUN, check_array, check_columns, check_labels, check_log_weights, check_run, check_whole, is_fitted
 from .persistence import SavedModel
 from .separated import find_separation, separated_text
-from .standard_columns import WIDE, RowSpace, StandardColumns
+from .standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
 from .streaming import StreamingMixin, solver_seed
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
@@ -239,15 +239,19 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y)
             weights = check_weights("class_weight times sample_weight", weights * factors[codes], len(codes))
+        if sample_weight is not None or self.class_weight is not None:
+            warn_weightless(classes, codes, weights)
         self._check_prior(classes, codes)
         full = X
         constraints = check_constraints(self.constraints)
         plain = self.l1 == 0.0 and not constraints  # rotations change l1 norms and constraints
-        columns: StandardColumns | RowSpace | None = None
+        columns: StandardColumns | RowSpace | Centred | None = None
         if plain and self.l2 == 0.0:
             columns = StandardColumns(X, weights, 0.0, bool(self.fit_intercept))  # so that tol does not depend on units
         elif plain and not sp.issparse(X) and WIDE * len(X) <= X.shape[1]:
             columns = RowSpace(X)
+        elif plain and not sp.issparse(X) and self.fit_intercept and not self.penalize_intercept and far_from_zero(X):
+            columns = Centred(X, weights)  # scores would be differences of large numbers
         objective = self._objective(X if columns is None else columns.rows, codes, len(classes), weights)
         start = self._warm_start(objective, classes, columns)
         problem: Any = objective
@@ -331,7 +335,9 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             label = classes.tolist()[codes[np.argmax(impossible)]]
             raise ValueError(f"prior is zero for class {label!r}, which occurs in y; its likelihood is zero for every model")
 
-    def _warm_start(self, objective: Any, classes: Any, columns: StandardColumns | RowSpace | None) -> FloatArray | None:
+    def _warm_start(
+        self, objective: Any, classes: Any, columns: StandardColumns | RowSpace | Centred | None
+    ) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "coef_") or not np.array_equal(self.classes_, classes):
             return None
         if self.coef_.shape[1] != self.n_features_in_:

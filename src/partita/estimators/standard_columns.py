@@ -12,6 +12,8 @@ from ..features import row_space
 
 #: Columns per example from which dense data are rotated into their row space.
 WIDE = 1.5
+#: Rows looked at, and distance of a column from zero, in units of its span, from which it is centred for the solver.
+SAMPLED, FAR = 8, 1e4
 #: Curvature of the loss of one example, about.
 CURVATURE = 0.1
 #: Span of a column, relative to its largest entry, up to which it is rounding: weights that tell such entries apart would be
@@ -92,6 +94,32 @@ class RowSpace:
     def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights for X from weights for the rows."""
         return coefficients @ self.Q.T, intercepts
+
+
+class Centred:
+    """``rows = X - mean``: as `StandardColumns`, without a change of units. A free intercept makes it the same problem."""
+
+    def __init__(self, X: FloatArray, weights: FloatArray) -> None:
+        self.mean = np.average(X, axis=0, weights=weights)
+        self.rows = X - self.mean
+
+    def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for the rows from weights for X."""
+        return coefficients, intercepts + coefficients @ self.mean
+
+    def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for X from weights for the rows."""
+        return coefficients, intercepts - coefficients @ self.mean
+
+
+def far_from_zero(X: FloatArray) -> bool:
+    """Whether a column that varies is far from zero, beside its variation, in a few rows; most data are settled by two."""
+    first = X[0]
+    if not (np.abs(first) > FAR * np.abs(first - X[len(X) // 2])).any():
+        return False
+    some = X[:: max(1, len(X) // SAMPLED)]
+    low, high = some.min(axis=0), some.max(axis=0)
+    return bool(((high > low) & (np.maximum(-low, high) > FAR * (high - low))).any())
 
 
 def _largest(X: Any) -> FloatArray:

@@ -23,8 +23,8 @@ CERTAIN, PER_TOLERANCE = 1e-4, 100.0
 INFORMED = 0.02
 #: and below which nothing is left to learn along it: the estimate is at infinity, for double precision.
 VANISHED = 1e-10
-#: Steps of Newton's method that are tried then, and the share of the last one's gain below which a step's gain shows a maximum:
-#: there gains fall as squares do, along a separating direction by e.
+#: Steps of Newton's method that are tried then, and the share of the last one's gain below which a step's gain shows a
+#: maximum: there gains fall as squares do, along a separating direction by e.
 STEPS, FALL = 8, 0.1
 #: Gain for each example at which a maximum is reached.
 REACHED = 1e-18
