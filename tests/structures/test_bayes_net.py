@@ -74,6 +74,17 @@ def test_expected_counts(unknown):
     np.testing.assert_allclose(sets.counts + sets.at(np.log(p)).gradient, expected, atol=1e-11)
 
 
+def test_kernels_see_one_type_of_weights_whether_or_not_something_is_unknown(rng):
+    """np.bincount of nothing is integers, and a kernel compiled for two types has been called with the wrong one."""
+    states = rng.integers(0, 2, (5, NET.n)) % np.array(NET.cardinalities)
+    some = states.copy()
+    some[0, 0] = -1
+    for rows in (states, some):
+        sets = UnknownSets(NET.graph(1), rows, np.ones(5))
+        assert sets._kernel_items[3].dtype == np.float64
+        assert sets._trees[3].dtype == np.float64
+
+
 def test_best_configurations(unknown):
     p, states, weights, sets = unknown
     best = np.array([rows[scores.argmax()] for rows, scores in by_row(states, p)])
