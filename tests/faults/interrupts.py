@@ -1,6 +1,6 @@
 """Interrupts at random moments of every estimator's fit: it stays as it was, or is whole and usable; never half of each.
 
-``python tests/faults/interrupts.py [seconds] [seed]`` prints counts. An interrupt comes before a random line of the library
+An interrupt comes before a random line of the library
 (chosen among all that a fit runs), or at a random time by a signal, wherever Python then is. Each estimator runs in a
 process of its own, so that a hang is noticed. A line can also be interrupted twice: two Ctrl-C in a row.
 """
@@ -14,12 +14,15 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "conformance")]
+from harness import Counts  # noqa: E402
+
 #: What may come of an interrupt. "too late": after the end of a fit, or raised when all was stored. Python itself drops what
 #: is raised in destructors, and NumPy may make another error of an interrupt; the estimator must then be as it was.
 OUTCOMES = ("tried", "as before", "kept", "too late", "dropped by Python", "another error, as before", "hangs", "failures")
@@ -165,38 +168,32 @@ def one_estimator(name: str, seconds: float, seed: int) -> dict[str, Any]:
     return counts
 
 
-def main(budget_seconds: float = 60.0, seed: int = 0) -> dict[str, Any]:
-    """Interrupt every estimator; counts of what came of it."""
+def main(budget_seconds: float = 60.0, seed: int = 0) -> Counts:
+    """Interrupt every estimator. "same": it stayed as it was; "legal": it is whole and usable; a failure is "silent"."""
     from zoo import CASES
 
-    share = budget_seconds / len(CASES)
-    total: dict[str, Any] = dict.fromkeys(OUTCOMES, 0)
-    wrong = []
+    share, total, counts = budget_seconds / len(CASES), Counter(), Counts()
     for name in CASES:
         command = [sys.executable, __file__, "--one", name, str(share), str(seed)]
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=share + GRACE, check=False)
         except subprocess.TimeoutExpired:
-            total["hangs"] += 1
+            counts.add("hang", name)
             continue
         if run.returncode:
-            total["failures"] += 1
-            wrong.append(f"{name}: exit {run.returncode}, {run.stderr.strip().splitlines()[-1:]}")
+            counts.add("crash", f"{name}: exit {run.returncode}, {run.stderr.strip().splitlines()[-1:]}")
             continue
-        counts = json.loads(run.stdout.splitlines()[-1])
-        wrong += counts.pop("wrong")
-        for key, value in counts.items():
-            total[key] += value
-    print("interrupts:", ", ".join(f"{key} {value}" for key, value in total.items()))
-    for line in wrong:
-        print(" ", line)
-    return {**total, "wrong": wrong}
+        found = json.loads(run.stdout.splitlines()[-1])
+        for line in found.pop("wrong"):
+            counts.add("silent", line)
+        total.update(found)
+    counts.cases["same"] += sum(total[key] for key in ("as before", "dropped by Python", "another error, as before"))
+    counts.cases["legal"] += sum(total[key] for key in ("kept", "too late"))
+    return counts
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(one_estimator(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))))
     else:
-        given = [float(value) for value in sys.argv[1:]]
-        result = main(given[0] if given else 60.0, int(given[1]) if len(given) > 1 else 0)
-        sys.exit(bool(result["failures"] or result["hangs"]))
+        sys.exit("python tests/faults/run.py --only interrupts")

@@ -315,15 +315,12 @@ def fitted(case: str) -> tuple[str, str]:
         return "same", json.dumps(save_all(case))
 
 
-def main(
-    budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None, leave_out: tuple[str, ...] = ()
-) -> Counts:
+def main(budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None) -> Counts:
     rng = np.random.default_rng(seed)
     ours = Worker() if worker is None else worker
     try:
         with scratch() as folder:
             paths = json.loads(ours.attempt("mutated_models:fitted", folder, 600)[1])
-            paths = {name: path for name, path in paths.items() if name not in leave_out}
             ask = "mutated_models:attempt"
             references = {name: ours.attempt(ask, {"path": path}, 60)[1] for name, path in paths.items()}
             parts = {name: read_parts(path) for name, path in paths.items()}

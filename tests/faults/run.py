@@ -27,16 +27,8 @@ def kinds() -> list[str]:
 
 
 def run(kind: str, seconds: float, seed: int) -> Counts:
-    found = importlib.import_module(kind).main(seconds, seed)
-    return found if isinstance(found, Counts) else _counts(found)
-
-
-def _counts(found: dict[str, int]) -> Counts:
-    """What a module that counts by itself says: numbers by outcome."""
-    counts = Counts()
-    counts.cases.update({name: number for name, number in found.items() if name != "cases"})
-    counts.failures = [f"{name}: {found[name]} times" for name in COLUMNS[4:] if found.get(name)]
-    return counts
+    found: Counts = importlib.import_module(kind).main(seconds, seed)
+    return found
 
 
 def row(name: str, counts: Counts, seconds: float) -> str:

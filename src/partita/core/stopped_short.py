@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from .errors import ConvergenceWarning
 from .results import Status
+from .warn import warn
 
 _held: ContextVar[list[str] | None] = ContextVar("_held", default=None)
 
@@ -25,10 +24,7 @@ def _give(text: str) -> None:
     if held is not None:
         held.append(text)
         return
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in ("partita", "contextlib"):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, ConvergenceWarning, stacklevel=level)
+    warn(text, ConvergenceWarning)
 
 
 @contextmanager

@@ -163,7 +163,7 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             workers=Workers(self.n_jobs),
         )
         solution, beta = fit_weights(objective, composite, self._minimize, None)
-        warn_if_short(self, solution, stacklevel=4)
+        warn_if_short(self, solution)
         self.classes_, self.tokens_, self.n_unseen_, self.beta_ = labels.classes, tokens, int(unseen), beta
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(solution.parameters))
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..core.parallel import Workers
 from ..core.protocols import Progress
 from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.warn import warn
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
 from ..features.chain_layout import ChainLayout
@@ -444,7 +444,8 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         objective = make(composite)
         solution, beta = fit_weights(objective, composite, solve, start)
         bounded = bool(np.isfinite(limits).any())
-        status = Status.STALLED if holdout is not None and holdout.stopped else solution.status
+        stalled = holdout is not None and holdout.stopped and solution.status is not Status.INTERRUPTED
+        status = Status.STALLED if stalled else solution.status
         self._warn(solution, status, early=holdout is not None)
         if holdout is not None and holdout.best is not None:
             solution = solution.at(whole(objective).at(holdout.best), objective.scale)
@@ -577,7 +578,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         elif status is Status.STALLED and not early:
             short = norm > max(FAR_STALLED, FAR * self.tol)
         if short:
-            warnings.warn(f"ChainCRF {status}", ConvergenceWarning, stacklevel=4)
+            warn(f"ChainCRF {status}", ConvergenceWarning)
 
     def _store_point(self, inputs: ChainInputs, layout: ChainLayout, point: Any, group: Any, trim: bool) -> None:
         found = point.parameters[group]

@@ -275,6 +275,5 @@ class ChainPredictionMixin(LabellingMixin):
             *(objective.size, objective.n_examples, "sequences", self.l2, "a higher min_frequency, fewer attributes"),
             detail=f" ({objective.features.n_positions} positions)",
             effective=float((1.0 - objective.penalty / point.diagonal).sum()),
-            stacklevel=4,
         )
         return chain_errors(point, method, draws, random, progress, change)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ..core.errors import DataWarning
 from ..core.results import FloatArray, Status
 from ..core.validation import check_weights
+from ..core.warn import warn
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from ..features.records import check_names
@@ -170,21 +170,19 @@ def _warn_of_one_label(labels: Any) -> None:
     came = np.unique(labels.codes)
     if len(came) == 1 and came[0] >= 0 and len(labels.classes) > 1 and len(labels.codes) > 1:
         label, known = labels.classes.tolist()[came[0]], len(labels.classes)
-        warnings.warn(
+        warn(
             f"all {len(labels.codes)} positions of this piece have the label {label!r}, one of {known} known ones: pieces "
             "of one label unlearn the others. Shuffle the sequences before they are cut into pieces",
             DataWarning,
-            stacklevel=4,
         )
 
 
 def _warn_of_lost_sequences(new: list[Any], count: int) -> None:
-    warnings.warn(
+    warn(
         f"y brings the new label {new[0]!r} to a model that was copied or read from a file, which keep none of the {count} "
         "sequences it learned from: how strongly their having other labels speaks against it is only known roughly. Fit "
         "again, or go on with the model itself",
         DataWarning,
-        stacklevel=5,
     )
 
 

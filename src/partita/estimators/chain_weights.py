@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..core.strings import pack_strings, unpack_strings
+from ..core.warn import warn
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.chain_layout import ChainLayout
 from ..features.records import check_names
@@ -31,11 +31,10 @@ def align_columns(data: SequenceData, layout: ChainLayout) -> SequenceData:
     X, named = data.X, data.attributes is not None and layout.names is not None
     if data.kind == DENSE and layout.names is not None and X.shape[0]:
         if data.attributes is None:
-            warnings.warn(
+            warn(
                 f"X has no names, but the model was fitted to columns with names: its {X.shape[1]} columns are read in the "
                 "order of training. Give data frames, as in training, to have them found by name",
                 DataWarning,
-                stacklevel=4,
             )
         else:
             check_names(data.attributes, layout.names)

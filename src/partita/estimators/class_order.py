@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +10,7 @@ from scipy.special import chdtrc
 
 from ..core.errors import DataWarning
 from ..core.results import FloatArray
+from ..core.warn import warn
 
 #: Examples that are compared with those before at once, at least.
 WINDOW = 50
@@ -54,14 +53,10 @@ def _differ(before: FloatArray, latest: FloatArray) -> bool:
 
 
 def _warn(before: FloatArray, latest: FloatArray, classes: Any) -> None:
-    frame, level = sys._getframe(0), 1
-    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in ("partita", "sklearn", "contextlib"):
-        frame, level = frame.f_back, level + 1
     most = int(np.argmax(latest / latest.sum() - before / before.sum()))
-    warnings.warn(
+    warn(
         f"partial_fit: of the last {latest.sum():.0f} examples {latest[most] / latest.sum():.0%} are of class "
         f"{classes.tolist()[most]!r}, of the {before.sum():.0f} before {before[most] / before.sum():.0%}. A stream sorted "
         "by class forgets the classes that came first: shuffle the examples before they are cut into pieces, or use fit",
         DataWarning,
-        stacklevel=level,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,18 +9,19 @@ import numpy as np
 
 from ..core.errors import ConvergenceWarning
 from ..core.results import Result, Solution, Status, Trace
+from ..core.warn import warn
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
 
 
-def warn_if_short(estimator: Any, solution: Solution, also: str = "", stacklevel: int = 4) -> None:
+def warn_if_short(estimator: Any, solution: Solution, also: str = "") -> None:
     """Warn when a fit ended before its tolerance, or for the reason in `also`, with cause and cure."""
     status = solution.status
     near = status is Status.PRECISION and solution.trace.gradient_norm[-1] <= FAR * estimator.tol
     reasons = [*([] if status.ok or near else [str(status)]), *([also] if also else [])]
     if reasons:
-        warnings.warn(f"{type(estimator).__name__} {'; '.join(reasons)}", ConvergenceWarning, stacklevel=stacklevel)
+        warn(f"{type(estimator).__name__} {'; '.join(reasons)}", ConvergenceWarning)
 
 
 def unsettled(*results: Result | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from ..core.errors import ConvergenceWarning
 from ..core.protocols import Callback
 from ..core.results import FloatArray, IntArray, Status
 from ..core.validation import check_choice, check_real
+from ..core.warn import warn
 from ..objectives.joint_em import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
 from ..objectives.relational import check_codes, table_loss, table_weights
 from ..objectives.rounding import METHODS as ROUNDINGS
@@ -196,17 +196,15 @@ def _density_constant(layout: NetworkLayout, states: IntArray) -> float:
 def _warn_if_useless(found: ConvexEM) -> None:
     """Warn of a trivial solution, and of one that is far from where it should be."""
     if found.trivial:
-        warnings.warn(
+        warn(
             f"the relaxation is trivial: all rows are alike, because alpha = {found.alpha:.4g} is not below alpha_crit = "
             f"{found.alpha_crit:.4g}; use a smaller alpha",
-            stacklevel=4,
         )
     elif not found.status.ok and max(found.gap, found.violation) > FAR:
-        warnings.warn(
+        warn(
             f"the relaxation {found.status}; its relative gap is {found.gap:.1e}, its violation {found.violation:.1e}, and "
             "`lower` is a bound all the same",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 

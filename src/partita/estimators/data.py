@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from ..core.errors import DataWarning
 from ..core.interrupts import is_interrupt
 from ..core.sparse import sound_csr
+from ..core.warn import warn
 
 #: Span of integer labels up to which they are counted, and number from which that is worth it.
 FEW_LABELS = 1000
@@ -76,11 +76,10 @@ def warn_weightless(classes: Any, codes: Any, weights: Any) -> None:
     totals = np.bincount(codes, weights=weights, minlength=len(classes))
     if not totals.all():
         names = ", ".join(repr(label) for label in classes[totals == 0.0].tolist()[:5])
-        warnings.warn(
+        warn(
             f"every example of class {names} has weight zero: its probability tends to zero, as far as tol goes. Leave out "
             "those examples, or give them weight",
             DataWarning,
-            stacklevel=5,
         )
 
 

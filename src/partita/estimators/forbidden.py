@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..core.results import IntArray
+from ..core.warn import warn
 from ..structures import Chain
 from .labels import Labels
 
@@ -52,7 +52,7 @@ def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any, Any]:
     for first, second in np.asarray(forbidden, dtype=object).tolist():
         unknown = [label for label in (first, second) if label not in codes]
         if unknown:
-            warnings.warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data", stacklevel=4)
+            warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data")
         else:
             table[codes[first], codes[second]] = True
     return (table if table.any() else None), None, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,10 @@ from ..core.errors import DataWarning
 from ..core.results import FloatArray, IntArray
 from ..core.sparse import sound_csr
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
+from ..core.warn import warn
 from ..structures import FactorGraph
 from .graph_edges import merge_edges
-from .named_columns import column_names, match_columns, outside
+from .named_columns import column_names, match_columns
 
 #: The type of nodes that have none, and the names of factors of single nodes and of edges that have none.
 NODE, EDGE = "node", "edge"
@@ -156,11 +156,10 @@ def _each_once(
 
 def _warn_merged(name: Any, count: int) -> None:
     if count:
-        warnings.warn(
+        warn(
             f"X: {count} edges of {name!r} are there already, most in the other direction: each is taken once, as first "
             "given. If the direction of an edge does not matter, set symmetric=True",
             DataWarning,
-            stacklevel=outside(),
         )
 
 
@@ -271,10 +270,9 @@ class _Columns:
 
     def warn(self) -> None:
         if self._unnamed:
-            warnings.warn(
+            warn(
                 "X does not have names of features, but GraphCRF was fitted with names: columns are taken as they come",
                 UserWarning,
-                stacklevel=outside(),
             )
 
 
@@ -344,11 +342,10 @@ def read_labels(
         codes[places] = np.where(unknown, len(names), where)
         found[kind] = names
         if given is None and len(names) == 1 and names.dtype.kind in "if" and not known.all():
-            warnings.warn(
+            warn(
                 f"y has one label only, {names.tolist()[0]!r}, for nodes of type {kind!r}; {int((~known).sum())} labels are "
                 "-1, None or NaN, which mean unknown. If -1 is a label, give others, such as 0 and 1",
                 DataWarning,
-                stacklevel=outside(),
             )
     return codes, found
 

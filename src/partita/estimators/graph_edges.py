@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy as np
 from ..core.errors import DataWarning
 from ..core.memory import check_memory
 from ..core.results import IntArray
-from .named_columns import is_numbering, outside
+from ..core.warn import warn
+from .named_columns import is_numbering
 
 #: Bytes that a variable of a network takes, about, before any data are seen.
 VARIABLE = 300.0
@@ -62,11 +62,10 @@ def each_once(factors: list[tuple[Any, ...]], tie: Any) -> tuple[list[tuple[Any,
         return factors, tie
     kept = list(first.values())
     again = next(k for k in range(len(factors)) if k not in first.values())
-    warnings.warn(
+    warn(
         f"{len(factors) - len(kept)} of {len(factors)} factors have the variables of an earlier one, such as factor "
         f"{again}, {factors[again]}: each is taken once, in the order of variables that came first",
         DataWarning,
-        stacklevel=outside(),
     )
     return [factors[k] for k in kept], tie if tie is None or isinstance(tie, bool) else [labels[k] for k in kept]
 

@@ -128,7 +128,7 @@ class GraphModel(SavedModel, BaseEstimator):
             if solution.status is Status.PRECISION and solution.point.gap > options["gap_tol"]:
                 also = f"ended with a certificate of {solution.point.gap:.1e}, above tol for each variable"
         self._store(solution, solution.point, objective.engine)
-        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest) or also, stacklevel=5)
+        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest) or also)
 
     def _learn_composite(
         self,
@@ -161,7 +161,7 @@ class GraphModel(SavedModel, BaseEstimator):
             point = newton_step(make(composite.refinement), solution.parameters)
         self._store(solution.at(point, point.objective.scale), point, point.objective.engine)
         self.likelihood_ = composite
-        warn_if_short(self, solution, stacklevel=6)
+        warn_if_short(self, solution)
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations for an example, of each order."""
@@ -207,7 +207,7 @@ class GraphModel(SavedModel, BaseEstimator):
         point, units = self._fitted_point(), self._units
         if method == "sandwich":  # the information of one large graph may do, but the scores of examples are what varies
             examples = len(point.objective.weights)
-            warn_of_many_weights(len(point.parameters), examples, "examples", self.l2, "fewer features", stacklevel=4)
+            warn_of_many_weights(len(point.parameters), examples, "examples", self.l2, "fewer features")
         if units is None:
             return graph_errors(point, method, draws, random_state)
         return graph_errors(point, method, draws, random_state, units.back, units.free)

@@ -144,7 +144,7 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
             verbose=self.verbose,
             n_jobs=1,  # threads are for the chains
         )
-        warn_if_short(self, best, stacklevel=5)
+        warn_if_short(self, best)
         self.objectives_ = end_values(solutions)
         self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
         return best

@@ -146,7 +146,7 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
         also = unsettled(*(result for _, result in solution.point.found))
         if not also and self.gap_ > self.tol * vertices:
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({self.tol * vertices:.1e})"
-        warn_if_short(self, solution, also, stacklevel=5)
+        warn_if_short(self, solution, also)
         return self
 
     def _validate_loaded(self) -> None:

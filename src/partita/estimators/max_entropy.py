@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..core.errors import ConvergenceWarning, ModelFileError
 from ..core.protocols import Progress
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_count, check_real
+from ..core.warn import warn
 from ..objectives.moments import MomentProblem
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
@@ -256,7 +256,7 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
         far = solution.trace.gradient_norm[-1] > 100.0 * self.tol
         if far if solution.status is Status.PRECISION else not solution.status.ok:
-            warnings.warn(f"MaxEnt {solution.status}", ConvergenceWarning, stacklevel=4)
+            warn(f"MaxEnt {solution.status}", ConvergenceWarning)
         return self
 
     def log_prob(self, states: Any = None) -> FloatArray:

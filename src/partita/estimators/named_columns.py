@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import sys
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 
 from ..core.errors import DataWarning
 from ..core.results import IntArray
+from ..core.warn import warn
 
 
 def column_names(X: Any) -> list[Hashable] | None:
@@ -64,11 +63,10 @@ def match_columns(
     extra = [name for name in found if name not in known]
     if extra:
         one = len(extra) == 1
-        warnings.warn(
+        warn(
             f"X has {len(extra)} column{'' if one else 's'} that {owner} does not have, {listed(extra)}: "
             f"{'it is' if one else 'they are'} ignored",
             DataWarning,
-            stacklevel=outside(),
         )
     return np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
 
@@ -90,16 +88,15 @@ def order_columns(estimator: Any, names: Sequence[Hashable] | None, n_columns: i
         places = match_columns(kept.tolist(), names, who)
         return None if np.array_equal(places, np.arange(n_columns)) else places
     if kept is not None:
-        warnings.warn(
+        warn(
             f"X does not have valid feature names, but {who} was fitted with feature names",
             UserWarning,
-            stacklevel=outside(),
         )
     if names is None:
         return None
     if is_numbering(names, n_columns):
         return np.argsort(np.array(names, dtype=np.int64))
-    warnings.warn(f"X has feature names, but {who} was fitted without feature names", UserWarning, stacklevel=outside())
+    warn(f"X has feature names, but {who} was fitted without feature names", UserWarning)
     return None
 
 
@@ -107,11 +104,3 @@ def listed(names: Sequence[Any], most: int = 6) -> str:
     """Names for a message, the first few of many."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
-
-
-def outside() -> int:
-    """The `stacklevel` at which a warning points to the caller of this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("partita", "contextlib"):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import os
-import warnings
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +13,11 @@ import numpy as np
 from ..core.errors import DataWarning
 from ..core.memory import product
 from ..core.results import FloatArray, IntArray
+from ..core.warn import warn
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
 from .column_states import StateNames, check_labels, has_codes, numbers_of, shown_states, state_codes
-from .named_columns import listed, outside
+from .named_columns import listed
 from .states import doubtful_states, warn_states
 from .tables import Column, Name, Table, write_table
 
@@ -290,7 +290,7 @@ def _warn_extra(extra: list[Name]) -> None:
     if extra:
         what = "a column" if len(extra) == 1 else f"{len(extra)} columns"
         told = f"the data have {what} that the network does not have, ignored: {listed(extra)}"
-        warnings.warn(told, DataWarning, stacklevel=outside())
+        warn(told, DataWarning)
 
 
 def _positions(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
@@ -17,9 +16,9 @@ from ..core.random import generator
 from ..core.results import FloatArray, IntArray
 from ..core.simplex import normalized
 from ..core.validation import check_count, check_weights
+from ..core.warn import warn
 from ..io import DiscreteNetwork, write_bif
 from ..objectives.network import NEVER, NetworkLikelihood
-from .named_columns import outside
 from .network_data import NetworkLayout
 from .network_parts import PARTS, checked_layout, given_parts
 from .tables import read_table
@@ -80,11 +79,10 @@ class NetworkInference(BaseEstimator):
         known = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else ()
         if table.names is None and columns is not None and len(columns) == table.n_columns:
             shown = ", ".join("(ignored)" if name is None else str(name) for name in columns)
-            warnings.warn(
+            warn(
                 "X does not have valid feature names, but BayesianNetwork was fitted with feature names; its columns are "
                 f"taken in the order of the fit: {shown}",
                 DataWarning,
-                stacklevel=outside(),
             )
         objective = self._fitted(layout, *layout.read(table, columns, known=known))
         return layout, objective, objective.potentials(self.parameters_)
@@ -142,11 +140,10 @@ class NetworkInference(BaseEstimator):
             return
         rows = np.flatnonzero(np.isneginf(self._row_values(layout, objective, u)))
         if len(rows):
-            warnings.warn(
+            warn(
                 f"{len(rows)} of {len(objective.sets.states)} rows are impossible here, the first is row {rows[0]}: what is "
                 "said of their unknown values counts zeros in tables as tiny numbers",
                 DataWarning,
-                stacklevel=outside(),
             )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

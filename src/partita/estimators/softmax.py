@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
 from ..core.simplex import normalized
 from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_weights
+from ..core.warn import warn
 from ..features import linear_map
 from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
 from ..objectives.constraints import check_constraints
@@ -283,7 +283,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self._store(classes, point, solution)
         if separated is not None:
             text = separated_text(self, separated, fitted, self.coef_, getattr(columns, "Q", None) is None)
-            warnings.warn(f"SoftmaxRegression: {text}", ConvergenceWarning, stacklevel=3)
+            warn(f"SoftmaxRegression: {text}", ConvergenceWarning)
         return self
 
     def _objective(self, X: Any, codes: Any, n_classes: int, weights: FloatArray) -> Any:
@@ -365,7 +365,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         elif solution.status is Status.STALLED and not self._make_solver().validation:
             short = norm > max(FAR_STALLED, FAR * self.tol)
         if short and solution.status is not Status.UNBOUNDED:  # which has a text of its own
-            warnings.warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning, stacklevel=4)
+            warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores log h(y) + coef . x + intercept, (n_samples, n_classes), or the log-odds (n_samples,) for two classes."""
@@ -436,7 +436,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         if self._point.objective.features.digest() != self._digest:
             raise ValueError("X was changed in place after fit, and standard errors need the training data: fit again")
         examples = self._point.objective.features.n_examples
-        warn_of_many_weights(self._point.objective.size, examples, "rows", self.l2, "fewer columns", stacklevel=4)
+        warn_of_many_weights(self._point.objective.size, examples, "rows", self.l2, "fewer columns")
         columns = self._point.objective.features.columns()
         matrix = covariance(self._point, robust=method == "sandwich")
         variances = matrix[columns, columns]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 from ..core.errors import DataWarning
 from ..core.results import IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
-from .named_columns import listed, outside
+from ..core.warn import warn
+from .named_columns import listed
 
 #: States from which a column looks like a quantity rather than a set of labels.
 MANY = 50
@@ -63,7 +63,7 @@ def warn_states(sentences: Sequence[str], cure: str) -> None:
     told = [sentence for sentence in sentences if sentence]
     if told:
         more = f"; and {len(told) - 3} more columns" if len(told) > 3 else ""
-        warnings.warn(f"{'; '.join(told[:3])}{more}. {cure}", DataWarning, stacklevel=outside())
+        warn(f"{'; '.join(told[:3])}{more}. {cure}", DataWarning)
 
 
 def read_states(X: Any, names: Sequence[Any] | None = None, spins: bool = False) -> IntArray:

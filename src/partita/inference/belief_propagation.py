@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
 from ..core.validation import check_count
+from ..core.warn import warn
 from ..structures.factor_graph import FactorGraph
 from ..structures.trivial_bounds import trivial_bounds
 from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
@@ -67,10 +67,9 @@ def bethe(
     else:
         numbers = factor_numbers(graph, inner, rho)
         if not (numbers == 1.0).all() and not _concave(inner, numbers):
-            warnings.warn(
+            warn(
                 "the entropy with these counting numbers rho is not provably concave: there may be several answers, and "
                 "messages need not converge; lower rho, or use tree_reweighted",
-                stacklevel=2,
             )
     run = MessageRun(graph, inner, potentials, numbers, damping, max_iter, tol, schedule, messages)
     value, _, marginals, states, _ = run.conclude()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..core.memory import check_memory, product
 from ..core.results import FloatArray
+from ..core.warn import warn
 from ..structures import FactorGraph
 from ..structures.bayes_net import find_cycle
 from .text import Path, read_text, write_text
@@ -475,9 +475,8 @@ def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]
     far = np.abs(sums - 1.0)
     if far.max() > ROW_SUM:
         worst = np.unravel_index(far.argmax(), far.shape)
-        warnings.warn(
+        warn(
             f"{parser.path}, line {parser.line(int(places[worst]))}: a distribution of {child} sums to {sums[worst]:.9g}",
-            stacklevel=3,
         )
     return found
 

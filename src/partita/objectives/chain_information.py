@@ -10,7 +10,6 @@ diagonal is kept, of transitions also their covariances.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ import scipy.sparse as sp
 from ..core.interrupts import pass_on_in_search
 from ..core.parallel import Workers
 from ..core.results import FloatArray
+from ..core.warn import warn
 from ..features.chain import transposed
 from ..kernels import blocks
 from ..kernels.blocks import WIDTH
@@ -369,5 +369,5 @@ def sampled_errors(
         pass_on_in_search()
         if not done:
             raise
-        warnings.warn(f"interrupted: standard errors are from {done} draws of {draws}", RuntimeWarning, stacklevel=4)
+        warn(f"interrupted: standard errors are from {done} draws of {draws}", RuntimeWarning)
     return np.asarray(np.sqrt(total / done))

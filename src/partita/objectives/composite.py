@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cached_property, partial
@@ -17,6 +16,7 @@ from ..bounds.products import ProductModel
 from ..core.protocols import Capability, QuadraticModel
 from ..core.random import generator
 from ..core.results import FloatArray
+from ..core.warn import warn
 from ..core.weights import held_down
 from ..features.tied_tables import TiedTables
 from ..structures.free_sets import FreeSets, FreeSums
@@ -138,16 +138,14 @@ class GraphComposite(GraphObjective):
         touched = self.sets.touched()
         idle = np.flatnonzero((self.features.squared(touched) == 0.0) & (self.penalty == 0.0))
         if len(idle):
-            warnings.warn(
+            warn(
                 f"the likelihood objects do not cover the model: {len(idle)} of {self.size} weights take part in none that "
                 f"is used (the first is number {idle[0]}), and stay at zero; add pairs or orders, or draw more",
-                stacklevel=2,
             )
         if not self.convex:
-            warnings.warn(
+            warn(
                 "some likelihood objects sum over variables that are in neither A nor B: their sum need not be concave, and "
                 "the fit may be a local optimum",
-                stacklevel=2,
             )
 
     @cached_property

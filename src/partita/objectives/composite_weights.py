@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ..core.results import FloatArray, Solution, Status
+from ..core.warn import warn
 
 #: Most times that weights are chosen anew, and the change of their logarithms that ends it.
 ROUNDS, SETTLED = 5, 1e-2
@@ -101,5 +101,5 @@ def alternate(
     dropped = list(itertools.compress(orders, (beta == 0.0).tolist()))
     if dropped:
         names = ", ".join(f"order {order!r}" for order in dropped)
-        warnings.warn(f"weights='auto' drops {names}: estimates are most accurate without", UserWarning, stacklevel=5)
+        warn(f"weights='auto' drops {names}: estimates are most accurate without", UserWarning)
     return solution, beta

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import DataWarning
 from ..core.results import FloatArray
+from ..core.warn import warn
 
 #: Share of the largest eigenvalue below which the information along a direction counts as none.
 SINGULAR = 1e-11
@@ -56,7 +56,6 @@ def warn_of_many_weights(
     cure: str,
     detail: str = "",
     effective: float | None = None,
-    stacklevel: int = 3,
 ) -> None:
     """Warn where a penalised model has at least as many weights as examples: asymptotics say nothing there.
 
@@ -76,12 +75,11 @@ def warn_of_many_weights(
     if l2 <= 0.0 or n_weights < n_examples:
         return
     used = "" if effective is None else f", of which the penalty l2={l2:g} leaves about {effective:.0f} effective"
-    warnings.warn(
+    warn(
         f"standard errors of {n_weights} weights from {n_examples} {what}{detail}{used}: with more weights than {what} "
         "neither 'sandwich' nor 'information' errors can be trusted (in simulations, .12 to 9.1 times the true deviation). "
         f"Have fewer weights ({cure}) or more {what}, or bootstrap",
         DataWarning,
-        stacklevel=stacklevel,
     )
 
 
