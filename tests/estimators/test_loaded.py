@@ -143,7 +143,7 @@ WRONG = [
     (
         "tagger",
         lambda values, fitted, arrays: values["templates"]["templates"][0].update(fields=[[10**12, 0, "x"]]),
-        "asks for token 1000000000000 of column 0",
+        "a field looks at most 10,000 tokens back or ahead, got 1,000,000,000,000",
     ),
     ("graph", say("widths_", {"list": [2, 3]}), "widths_ and constants_ of .* must be"),
     ("graph", say("kinds_", {"list": [{"tuple": ["node", "x"]}, {"tuple": ["edge", "x", "x"]}]}), "kinds_ must hold tuples"),

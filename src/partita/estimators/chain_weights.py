@@ -141,7 +141,8 @@ def check_weights_fit(model: Any, states: Any) -> None:
     n = len(states)
     count = check_whole(model, "n_features_in_", 0, LARGEST_INDEX)
     check_bool(model, "start_end_")
-    check_integers(model, "state_index_", (None, 2), 0, max(count, n))
+    intercept = int(getattr(model, "has_intercept_", False))  # the column behind the last
+    check_integers(model, "state_index_", (None, 2), 0, max(count + intercept, n))
     check_integers(model, "transition_index_", (None, 2), 0, n)
     check_array(model, "parameters_", (None,))
     if model.hashing_ is not None and check_whole(model, "hashing_", 1) != count:

@@ -142,6 +142,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         n, H = len(labels.classes), self.n_hidden
         if n < 2:
             raise ValueError(f"y must hold at least two different labels, got only {labels.classes.tolist()[0]!r}")
+        self._check_size(n, int(data.offsets[-1]))
         inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
         states, features = hidden_labels(labels, H), self._features(inputs, data, n)
         layout = inputs.layout(features, states.classes, data.attributes)

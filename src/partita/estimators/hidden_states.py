@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
@@ -111,6 +112,12 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
             check_labels("classes_", self.classes_, 1)
             check_whole(self, "n_hidden_", 1, len(self.parameters_))
             check_weights_fit(self, self._states)
+
+    def _check_size(self, n_labels: int, n_positions: int) -> None:
+        """Scores of states at positions, and weights of pairs of states."""
+        states = n_labels * int(self.n_hidden)
+        what = f"n_hidden={self.n_hidden} with {n_labels} labels and {n_positions} positions"
+        check_memory(what, 64.0 * states * (states + n_positions), "Lower n_hidden")
 
     def _check_parameters(self) -> None:
         check_count("n_hidden", self.n_hidden, minimum=1)

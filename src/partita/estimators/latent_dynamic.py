@@ -152,6 +152,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         weights = check_weights("sample_weight", sample_weight, len(data))
         data, weights, _ = counting(data, labels, weights)
         labels = data.labels.compact()  # type: ignore[union-attr]
+        self._check_size(len(labels.classes), int(data.offsets[-1]))
         states = hidden_labels(labels, self.n_hidden)
         inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
         features = self._features(inputs, data, labels)

@@ -14,6 +14,7 @@ from ..io import DiscreteNetwork, read_bif
 from ..objectives.network import NEVER
 from ..structures.bayes_net import find_cycle
 from .column_states import check_labels
+from .loaded import LARGEST_WEIGHT
 from .network_data import MOST_ENTRIES, NetworkLayout, describe
 
 #: The parts of a fitted network that inference needs.
@@ -88,8 +89,8 @@ def _check_vector(name: str, vector: FloatArray, size: int) -> None:
     if not isinstance(vector, np.ndarray) or vector.dtype != np.float64 or vector.shape != (size,):
         got = f"{vector.shape} of {vector.dtype}" if isinstance(vector, np.ndarray) else type(vector).__name__
         raise ValueError(f"{name} must be {size} float64 numbers to fit nodes_, parents_ and states_, got {got}")
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{name} must be finite")
+    if not (np.abs(vector) <= LARGEST_WEIGHT).all():
+        raise ValueError(f"{name} must be finite, and at most {LARGEST_WEIGHT:g} in size")
 
 
 def _check_graph(nodes: Any, parents: Any, states: Any, hidden: Any) -> None:

@@ -230,8 +230,8 @@ def read_sequences(
         if lengths is not None:
             raise ValueError("lengths must be None for SequenceData, which knows its own")
         # Its arrays may be the caller's, and have changed since.
-        X = SequenceData._make(_matrix(X.X, "SequenceData.X"), X.offsets, X.labels, X.attributes, X.kind)
         X.check()
+        X = SequenceData._make(_matrix(X.X, "SequenceData.X"), X.offsets, X.labels, X.attributes, X.kind)
         return X if vectorizer is None or vectorizer.hashing is None else _hashed(X, vectorizer.hashing)
     if lengths is not None:
         frame = Frame.of(X)
