@@ -33,5 +33,12 @@ def check_compressed(name: str, matrix: Any) -> None:
             raise _broken(name, f"indices must be from 0 to {n_columns - 1}, got {low if low < 0 else high}")
 
 
+def with_narrow_indices(matrix: Any) -> Any:
+    """A compressed matrix with 32-bit indices, in place: SciPy's graph routines ask for them, most until 1.14."""
+    matrix.indices = matrix.indices.astype(np.int32, copy=False)
+    matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
+    return matrix
+
+
 def _broken(name: str, what: str) -> ValueError:
     return ValueError(f"{name} is a broken sparse matrix: {what}. Build it anew, for instance from its coordinates (COO)")
