@@ -13,6 +13,29 @@ settings.register_profile("partita", deadline=None, max_examples=50)
 settings.load_profile("partita")
 
 
+#: Packages of extras. A test that asks for one that is not here is skipped, as if it began with `pytest.importorskip`.
+OPTIONAL = frozenset(
+    {
+        *("clarabel", "cvxpy", "lap", "matplotlib", "networkx", "ortools", "pandas", "polars", "pyarrow"),
+        *("pycrfsuite", "pymatching", "rustworkx", "sklearn_crfsuite"),
+    }
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    try:
+        return (yield)
+    except ImportError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            package = (getattr(cause, "name", None) or "").partition(".")[0]
+            if isinstance(cause, ModuleNotFoundError) and package in OPTIONAL:
+                pytest.skip(f"{package} is not installed")
+            cause = cause.__cause__ or cause.__context__
+        raise
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)

@@ -49,7 +49,7 @@ def problem(composite, seed=0, n=3, lengths=(1, 4, 3, 5), columns=6, workers=1, 
     rng = np.random.default_rng(seed)
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     T = int(offsets[-1])
-    X = sp.csr_matrix(sp.random_array((T, columns), density=0.5, rng=rng, format="csr"))
+    X = sp.csr_matrix(sp.random_array((T, columns), density=0.5, random_state=rng, format="csr"))
     y = rng.integers(0, n, T)
     pairs = np.repeat(np.arange(columns), n), np.tile(np.arange(n), columns)
     transitions = np.argwhere(rng.random((n, n)) < 0.8)

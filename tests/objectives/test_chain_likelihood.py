@@ -19,7 +19,7 @@ def problem(seed=0, n=3, lengths=(1, 4, 3, 5), columns=6, unknown=0.0, ones=Fals
     rng = np.random.default_rng(seed)
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     T = int(offsets[-1])
-    X = sp.random_array((T, columns), density=0.5, rng=rng, format="csr")
+    X = sp.random_array((T, columns), density=0.5, random_state=rng, format="csr")
     if ones:
         X.data[:] = 1.0
     X = sp.csr_matrix(X)

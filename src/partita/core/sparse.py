@@ -104,5 +104,12 @@ def _check_blocks(name: str, matrix: Any) -> None:
     check_compressed(name, outline)
 
 
+def with_narrow_indices(matrix: Any) -> Any:
+    """A compressed matrix with 32-bit indices, in place: SciPy's graph routines ask for them, most until 1.14."""
+    matrix.indices = matrix.indices.astype(np.int32, copy=False)
+    matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
+    return matrix
+
+
 def _broken(name: str, what: str) -> ValueError:
     return ValueError(f"{name} is a broken sparse matrix: {what}. Build it anew, for instance from its coordinates (COO)")

@@ -132,8 +132,8 @@ class BayesianNetwork(SavedModel, NetworkInference):
     >>> found = model.predict_proba(X)["H"].argmax(axis=1)
     >>> bool(max(np.mean(found == group), np.mean(found != group)) > 0.95)
     True
-    >>> model.predict([[1, 1, 1, -1, 1]])[0, 4]  # the unknown value, filled in (H is the first of `nodes_`)
-    np.int64(1)
+    >>> int(model.predict([[1, 1, 1, -1, 1]])[0, 4])  # the unknown value, filled in (H is the first of `nodes_`)
+    1
     """
 
     def __init__(

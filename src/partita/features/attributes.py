@@ -449,8 +449,8 @@ def _opened(key: Any, value: Any) -> list[tuple[Any, Any]]:
 def _entry(key: Any, value: Any) -> tuple[str, float]:
     """Name and weight of an entry of a dict whose value is a number."""
     name = _text(key)
-    try:
-        weight = float(value)
+    try:  # NumPy before 2.4 would make numbers of arrays with one entry
+        weight = np.nan if isinstance(value, np.ndarray) and value.ndim else float(value)
     except (TypeError, ValueError, OverflowError):
         weight = np.nan
     if not np.isfinite(weight):

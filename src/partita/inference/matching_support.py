@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from ..core.results import IntArray
+from ..core.sparse import with_narrow_indices
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -39,11 +40,8 @@ def fractional_support(ends: IntArray, n_vertices: int, left: int) -> BoolArray 
 
 
 def _pattern(rows: IntArray, columns: IntArray, size: int) -> Any:
-    """Ones at these places of a square matrix, with the 32-bit indices that SciPy's graph routines ask for until 1.14."""
-    places = (rows.astype(np.int32), columns.astype(np.int32))
-    graph = sp.csr_array((np.ones(len(rows), np.int8), places), shape=(size, size))
-    graph.indices, graph.indptr = graph.indices.astype(np.int32, copy=False), graph.indptr.astype(np.int32, copy=False)
-    return graph
+    """Ones at these places of a square matrix."""
+    return with_narrow_indices(sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size)))
 
 
 def forced_edges(ends: IntArray, n_vertices: int) -> BoolArray:

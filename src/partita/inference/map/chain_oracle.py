@@ -30,8 +30,8 @@ class ChainOracle:
     >>> from partita.structures import Chain
     >>> oracle = ChainOracle(Chain(2, [3]))
     >>> u = oracle.flat((np.log([[1.0, 2.0], [3.0, 1.0], [1.0, 1.0]]), np.log([[2.0, 1.0], [1.0, 2.0]])))
-    >>> np.exp(oracle(u).value).round(6) == 12.0
-    np.True_
+    >>> float(np.exp(oracle(u).value).round(6))
+    12.0
     >>> found = oracle.graph.infer(u, "frank_wolfe", oracle=oracle, rho=1.0, tol=1e-7)
     >>> bool(abs(found.log_z - oracle.graph.log_partition(u)) < 1e-6)
     True

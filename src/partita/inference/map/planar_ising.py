@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import dijkstra
 
 from ...core.results import FloatArray, IntArray
+from ...core.sparse import with_narrow_indices
 from ...core.validation import check_choice, check_flag
 from ...structures import FactorGraph
 from ..planar_layout import PlanarLayout
@@ -141,7 +142,7 @@ def _rustworkx_join(pairs: IntArray, weights: FloatArray, odd: Any) -> Any:
     import rustworkx as rx
 
     size, ends = len(odd), np.flatnonzero(odd)
-    graph = sp.csr_array((weights, (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    graph = with_narrow_indices(sp.csr_array((weights, (pairs[:, 0], pairs[:, 1])), shape=(size, size)))
     distance, before = dijkstra(graph, directed=False, indices=ends, return_predecessors=True)
     between = distance[:, ends]
     top = between[np.isfinite(between)].max()
