@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import numbers
 import os
 from collections.abc import Callable, Sequence
@@ -16,14 +15,14 @@ from ..core.columns import Columns
 from ..core.errors import ModelFileError
 from ..core.memory import check_memory
 from ..core.results import FloatArray, IntArray
-from ..core.sparse import check_compressed, sound_csr
+from ..core.sparse import sound_csr
 from ..core.strings import pack_strings, unpack_strings
 from ..core.validation import check_count, check_flag
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.records import Frame, check_names
 from ..features.templates import Templates
 from ..io import read_model, write_model
-from .labels import Labels, check_label_numbers, column_labels, encode_labels, position_of
+from .labels import Labels, check_label_numbers, column_labels, encode_labels, position_of, split
 
 #: What columns of `SequenceData` are.
 ATTRIBUTES, SPARSE, DENSE = KINDS = ("attributes", "sparse", "dense")
@@ -112,11 +111,11 @@ class SequenceData:
             double = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise ValueError(f"attributes must be different, got {double!r} twice")
 
-    def check(self) -> None:
-        """Raise a ValueError unless all parts fit together: they may have been changed since they were made."""
-        if not sp.issparse(self.X) or self.X.format != "csr" or self.X.dtype != np.float64:
-            raise ValueError("X of SequenceData must be a CSR matrix of float64; make new SequenceData from what there is")
-        check_compressed("X of SequenceData", self.X)
+    def checked(self) -> SequenceData:
+        """The same data if all parts fit together, else a ValueError: they may have been changed since they were made."""
+        if not sp.issparse(self.X):
+            raise ValueError(f"X of SequenceData must be a CSR matrix, got {type(self.X).__name__}: make new SequenceData")
+        X = _matrix(self.X, "X of SequenceData")
         offsets = np.asarray(self.offsets)
         if offsets.ndim != 1 or offsets.dtype != np.int64 or not len(offsets) or int(offsets[0]) != 0:
             raise ValueError("offsets of SequenceData must be a vector of int64 that begins with 0")
@@ -126,6 +125,7 @@ class SequenceData:
             raise ValueError(f"kind of SequenceData must be one of {', '.join(map(repr, KINDS))}; got {self.kind!r}")
         if self.labels is not None:
             self.labels.check(self.X.shape[0])
+        return self._make(X, self.offsets, self.labels, self.attributes, self.kind)
 
     @classmethod
     def from_tokens(cls, X: Any, y: Any = None, min_frequency: int = 0, hashing: int | None = None) -> SequenceData:
@@ -169,7 +169,7 @@ class SequenceData:
             key = key[0]
         if isinstance(key, numbers.Integral) and not isinstance(key, bool):
             i = range(len(self))[int(key)]
-            return sound_csr("SequenceData.X", self.X)[self.offsets[i] : self.offsets[i + 1]]
+            return sound_csr("X of SequenceData", self.X)[self.offsets[i] : self.offsets[i + 1]]
         return self.take(np.arange(len(self))[key])
 
     def take(self, sequences: IntArray) -> SequenceData:
@@ -178,7 +178,7 @@ class SequenceData:
         ends = np.cumsum(lengths)
         rows = np.repeat(self.offsets[sequences] - ends + lengths, lengths) + np.arange(lengths.sum())
         labels = None if self.labels is None else self.labels.take(rows)
-        X = sound_csr("SequenceData.X", self.X)[rows]
+        X = sound_csr("X of SequenceData", self.X)[rows]
         return self._make(X, np.concatenate(([0], ends)), labels, self.attributes, self.kind)
 
     def __repr__(self) -> str:
@@ -206,12 +206,10 @@ class SequenceData:
             raise ModelFileError(f"{os.fspath(path)} holds a {kind}, not SequenceData")
         try:
             X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=values["shape"])
-            X.check_format(full_check=True)
             names = unpack_strings(arrays["names"], arrays["name_offsets"]) if values["named"] else None
             kind = values.get("kind", SPARSE if names is None else ATTRIBUTES)  # older files do not tell
             labels = Labels(arrays["classes"], arrays["codes"], arrays.get("sets")) if "codes" in arrays else None
-            data = cls._make(_matrix(X), arrays["offsets"], labels, names, kind)
-            data.check()
+            data = cls._make(X, arrays["offsets"], labels, names, kind).checked()
             data._check_attributes()
         except Exception as error:  # whatever the damage made of the values
             raise ModelFileError(f"{os.fspath(path)} is damaged: {error}") from error
@@ -229,17 +227,15 @@ def read_sequences(
     if isinstance(X, SequenceData):
         if lengths is not None:
             raise ValueError("lengths must be None for SequenceData, which knows its own")
-        # Its arrays may be the caller's, and have changed since.
-        X.check()
-        X = SequenceData._make(_matrix(X.X, "SequenceData.X"), X.offsets, X.labels, X.attributes, X.kind)
+        X = X.checked()  # its arrays may be the caller's
         return X if vectorizer is None or vectorizer.hashing is None else _hashed(X, vectorizer.hashing)
     if lengths is not None:
         frame = Frame.of(X)
         if frame is None or (frame.numeric and numeric is not False):
             return SequenceData(X, lengths)
-        offsets = _offsets(lengths, len(frame.records()))
-        X = [frame.records()[lo:hi] for lo, hi in itertools.pairwise(offsets.tolist())]
-    if Frame.of(X) is not None:
+        records = frame.records()
+        X = split(records, _offsets(lengths, len(records)))
+    elif Frame.of(X) is not None:
         raise ValueError("X is one data frame: pass lengths=, the number of rows of each sequence, or a list of frames")
     if sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
         raise ValueError(f"X is one matrix of shape {X.shape}: pass lengths=, the number of rows of each sequence")
