@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.names import listed, repeated
 from ..core.results import FloatArray, IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..io.bif import NUMBER
 from .data import class_codes
-from .named_columns import listed
 from .tables import Column, Name
 
 #: Different values that are not whole up to which they are states.
@@ -114,9 +114,9 @@ def check_labels(what: str, labels: Sequence[Any]) -> list[Any]:
     kinds = sorted({kind_of(type(label)) for label in found})
     if len(kinds) > 1:
         raise ValueError(f"{what} mixes {' and '.join(kinds)}: make them one kind, for instance text")
-    if len(set(found)) < len(found):
-        twice = next(label for label in found if found.count(label) > 1)
-        raise ValueError(f"{what} has {twice!r} twice")
+    twice = repeated(found)
+    if twice:
+        raise ValueError(f"{what} has {twice[0]!r} twice")
     return found
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ..core.errors import DataWarning
 from ..core.interrupts import is_interrupt
+from ..core.names import listed
 from ..core.sparse import sound_csr
 from ..core.warn import warn
 
@@ -75,10 +76,9 @@ def warn_weightless(classes: Any, codes: Any, weights: Any) -> None:
     """A DataWarning for classes all of whose examples have weight zero: a free intercept takes their probability to zero."""
     totals = np.bincount(codes, weights=weights, minlength=len(classes))
     if not totals.all():
-        names = ", ".join(repr(label) for label in classes[totals == 0.0].tolist()[:5])
         warn(
-            f"every example of class {names} has weight zero: its probability tends to zero, as far as tol goes. Leave out "
-            "those examples, or give them weight",
+            f"every example of class {listed(classes[totals == 0.0].tolist())} has weight zero: its probability tends to "
+            "zero, as far as tol goes. Leave out those examples, or give them weight",
             DataWarning,
         )
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.errors import ModelFileError
 from ..core.memory import check_memory, product
+from ..core.names import listed
 from ..core.results import FloatArray, IntArray
 from ..core.simplex import normalized
 from ..core.stopped_short import one_warning
@@ -25,7 +26,7 @@ from .data import unchanged_on_failure
 from .graph_edges import each_once, read_edges
 from .graph_model import FITTED, GraphModel
 from .loaded import check_array, check_columns, check_integers, is_fitted
-from .named_columns import column_names, is_numbering, listed, match_columns, order_columns
+from .named_columns import column_names, is_numbering, match_columns, order_columns
 from .states import GAP, doubtful_states, read_states, warn_states
 
 

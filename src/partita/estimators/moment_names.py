@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.names import listed, repeated
 from ..core.results import FloatArray
 
 Names = Sequence[Hashable] | None
@@ -85,24 +86,18 @@ def _order(name: str, names: Sequence[Hashable], of: str, wanted: Sequence[Hasha
         if numbered:
             hint = f". {of} is an array, whose columns are 0 to {len(wanted) - 1}: give it as a frame, or {name} as a list"
         elif unknown:
-            hint = f". Names of {of}: {_few(wanted)}"
-        parts = [f"has {_few(unknown)}, which {of} has not"] if unknown else []
-        parts += [f"lacks {_few(absent)}"] if absent else []
+            hint = f". Names of {of}: {listed(wanted)}"
+        parts = [f"has {listed(unknown)}, which {of} has not"] if unknown else []
+        parts += [f"lacks {listed(absent)}"] if absent else []
         raise ValueError(f"{name} {' and '.join(parts)}{hint}")
     return np.array([place[key] for key in wanted])
 
 
 def check_distinct(name: str, names: Sequence[Hashable]) -> None:
     """A ValueError that tells which names occur twice."""
-    seen: set[Hashable] = set()
-    double = [key for key in names if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-    if double:
-        raise ValueError(f"{name}: {_few(list(dict.fromkeys(double)))} occurs more than once; names must be different")
-
-
-def _few(names: Sequence[Hashable]) -> str:
-    shown = ", ".join(repr(key) for key in list(names)[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+    twice = repeated(names)
+    if twice:
+        raise ValueError(f"{name}: {listed(twice)} occurs more than once; names must be different")
 
 
 def _columns(value: Any) -> Names:

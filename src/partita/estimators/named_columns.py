@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataWarning
+from ..core.names import listed, repeated
 from ..core.results import IntArray
 from ..core.warn import warn
 
@@ -30,7 +31,7 @@ def column_names(X: Any) -> list[Hashable] | None:
         raise TypeError(f"names of columns must be all strings or all integers, got {sorted(kinds)}")
     if not kinds <= {"text"} and not kinds <= {"int"}:
         return None
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < len(names) else []
+    twice = repeated(names)
     if twice:
         raise ValueError(f"X has more than one column {twice[0]!r}: rename or drop all but one")
     return None if names == list(range(len(names))) else names
@@ -98,9 +99,3 @@ def order_columns(estimator: Any, names: Sequence[Hashable] | None, n_columns: i
         return np.argsort(np.array(names, dtype=np.int64))
     warn(f"X has feature names, but {who} was fitted without feature names", UserWarning)
     return None
-
-
-def listed(names: Sequence[Any], most: int = 6) -> str:
-    """Names for a message, the first few of many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..core.errors import DataWarning
 from ..core.memory import product
+from ..core.names import listed
 from ..core.results import FloatArray, IntArray
 from ..core.warn import warn
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
 from .column_states import StateNames, check_labels, has_codes, numbers_of, shown_states, state_codes
-from .named_columns import listed
 from .states import doubtful_states, warn_states
 from .tables import Column, Name, Table, write_table
 

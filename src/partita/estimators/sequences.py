@@ -14,6 +14,7 @@ from .. import __version__
 from ..core.columns import Columns
 from ..core.errors import ModelFileError
 from ..core.memory import check_memory
+from ..core.names import repeated
 from ..core.results import FloatArray, IntArray
 from ..core.sparse import sound_csr
 from ..core.strings import pack_strings, unpack_strings
@@ -106,10 +107,9 @@ class SequenceData:
             return
         if not all(isinstance(name, str) for name in names):
             raise ValueError(f"attributes must be strings, got {next(n for n in names if not isinstance(n, str))!r}")
-        if len(set(names)) < count:
-            seen: set[str] = set()
-            double = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            raise ValueError(f"attributes must be different, got {double!r} twice")
+        twice = repeated(names)
+        if twice:
+            raise ValueError(f"attributes must be different, got {twice[0]!r} twice")
 
     def checked(self) -> SequenceData:
         """The same data if all parts fit together, else a ValueError: they may have been changed since they were made."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataWarning
+from ..core.names import listed
 from ..core.results import IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..core.warn import warn
-from .named_columns import listed
 
 #: States from which a column looks like a quantity rather than a set of labels.
 MANY = 50

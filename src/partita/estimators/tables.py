@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.names import repeated
 from ..core.unknown import is_unknown
 
 Name = Hashable
@@ -81,9 +82,9 @@ def read_table(X: Any) -> Table:
 
 def _named(kind: str, names: Any, n_rows: int, read: Callable[[int], Column]) -> Table:
     found = [name.item() if isinstance(name, np.generic) else name for name in names]
-    if len(set(found)) < len(found):
-        twice = next(name for name in found if found.count(name) > 1)
-        raise ValueError(f"the data have more than one column {twice!r}: rename or drop all but one")
+    twice = repeated(found)
+    if twice:
+        raise ValueError(f"the data have more than one column {twice[0]!r}: rename or drop all but one")
     return Table(kind, found, n_rows, len(found), read)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.names import listed, repeated
+
 
 def as_record(row: Any) -> dict[Any, Any] | None:
     """A row whose entries have names as a dict; None for anything else.
@@ -65,9 +67,9 @@ class Frame:
         else:
             return None
         names = list(map(str, given))
-        if len(set(names)) < len(names):
-            double = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"columns of a data frame must have different names, got {double!r} twice")
+        twice = repeated(names)
+        if twice:
+            raise ValueError(f"columns of a data frame must have different names, got {twice[0]!r} twice")
         return cls(names, columns, all(isinstance(name, str) for name in given))
 
     @property
@@ -93,13 +95,8 @@ def check_names(given: list[str], expected: list[str], first: str = "the model w
     """Raise a ValueError unless both are the same names, in any order."""
     missing, more = sorted(set(expected) - set(given)), sorted(set(given) - set(expected))
     if missing or more:
-        what = [f"lacks {_listed(missing)}"] * bool(missing) + [f"has {_listed(more)} besides"] * bool(more)
-        raise ValueError(f"columns of X are found by name: {first} {_listed(expected)}, and X {' and '.join(what)}")
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    return shown if len(names) <= 5 else f"{shown}, … ({len(names)} in all)"
+        what = [f"lacks {listed(missing)}"] * bool(missing) + [f"has {listed(more)} besides"] * bool(more)
+        raise ValueError(f"columns of X are found by name: {first} {listed(expected)}, and X {' and '.join(what)}")
 
 
 def _numbers(column: Any) -> Any:
