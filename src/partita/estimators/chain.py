@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import objectives
-from ..core.errors import ConvergenceWarning, ModelFileError
+from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.protocols import Progress
 from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
-from ..core.warn import warn
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
 from ..features.chain_layout import ChainLayout
@@ -34,14 +33,14 @@ from .chain_prediction import ChainPredictionMixin, log_probabilities
 from .chain_streaming import ChainStreamingMixin
 from .chain_weights import WEIGHTS, align_columns, check_weights_fit, packed, potentials, vectorizer_of
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
+from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .forbidden import check_forbidden, check_possible, forbidden_tables
 from .labels import Labels
 from .loaded import check_array, check_bool, check_labels, check_whole, is_fitted
 from .persistence import SavedModel
+from .seeded_solver import seeded_solver
 from .sequences import ATTRIBUTES, SequenceData, check_hashing, counting, labels_of, places, read_sequences
-from .softmax import FAR, FAR_STALLED
-from .streaming import solver_seed
 from .weight_constraints import check_weight_constraints, weight_bounds, weight_groups
 
 FEATURES = ("observed", "all")
@@ -446,7 +445,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         bounded = bool(np.isfinite(limits).any())
         stalled = holdout is not None and holdout.stopped and solution.status is not Status.INTERRUPTED
         status = Status.STALLED if stalled else solution.status
-        self._warn(solution, status, early=holdout is not None)
+        warn_if_short(self, replace(solution, status=status), held_out=holdout is not None)
         if holdout is not None and holdout.best is not None:
             solution = solution.at(whole(objective).at(holdout.best), objective.scale)
         point = solution.point.inner if bounded else solution.point
@@ -561,24 +560,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:
         if self.verbose:
             callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0), *callbacks]
-        solver = self._make_solver()
-        return minimize(objective, start, solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
-
-    def _make_solver(self) -> Any:
-        """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
-        solver: Any = make_solver(self.solver)
-        seeded = hasattr(solver, "random_state") and (isinstance(self.solver, str) or self.random_state is not None)
-        return replace(solver, random_state=solver_seed(self.random_state)) if seeded else solver
-
-    def _warn(self, solution: Solution, status: Status, early: bool) -> None:
-        norm = solution.trace.gradient_norm[-1]
-        short = not status.ok
-        if status is Status.PRECISION:
-            short = norm > FAR * self.tol
-        elif status is Status.STALLED and not early:
-            short = norm > max(FAR_STALLED, FAR * self.tol)
-        if short:
-            warn(f"ChainCRF {status}", ConvergenceWarning)
+        return minimize(objective, start, seeded_solver(self), max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
 
     def _store_point(self, inputs: ChainInputs, layout: ChainLayout, point: Any, group: Any, trim: bool) -> None:
         found = point.parameters[group]

@@ -15,6 +15,7 @@ from ..features.chain_layout import ChainLayout
 from ..features.records import check_names
 from .chain_inputs import ChainInputs
 from .chain_memory import in_columns, new_labels, remembered, stand_in, with_earlier
+from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .forbidden import check_possible, forbidden_tables
 from .labels import UNKNOWN, check_label_text
@@ -89,7 +90,7 @@ class ChainStreamingMixin:
             piece = self._with_earlier(inputs, *piece, old)
         batch, objective, mean, precision = self._step(inputs, *piece, old, tables, data, labels)
         solution = self._minimize(objective, mean, [])
-        self._warn(solution, solution.status, early=False)
+        warn_if_short(self, solution, held_out=False)
         values, firm = np.array(solution.parameters), solution.point.diagonal
         layout = batch
         if old is not None:

@@ -13,13 +13,23 @@ from ..core.warn import warn
 
 #: Multiple of tol above which stopping for want of a descending step deserves a warning.
 FAR = 100.0
+#: Gradient of the mean loss above which a stochastic solver that no longer improves deserves one.
+FAR_STALLED = 0.01
 
 
-def warn_if_short(estimator: Any, solution: Solution, also: str = "") -> None:
-    """Warn when a fit ended before its tolerance, or for the reason in `also`, with cause and cure."""
-    status = solution.status
-    near = status is Status.PRECISION and solution.trace.gradient_norm[-1] <= FAR * estimator.tol
-    reasons = [*([] if status.ok or near else [str(status)]), *([also] if also else [])]
+def warn_if_short(estimator: Any, solution: Solution, also: str = "", held_out: bool = True) -> None:
+    """Warn when a fit ended before its tolerance, or for the reason in `also`, with cause and cure.
+
+    A loss that no longer improves is a good end on held-out data; if it is that of training (`held_out` is False), only
+    where the gradient is small.
+    """
+    status, norm = solution.status, solution.trace.gradient_norm[-1]
+    short = not status.ok
+    if status is Status.PRECISION:
+        short = norm > FAR * estimator.tol
+    elif status is Status.STALLED and not held_out:
+        short = norm > max(FAR_STALLED, FAR * estimator.tol)
+    reasons = [*([str(status)] if short else []), *([also] if also else [])]
     if reasons:
         warn(f"{type(estimator).__name__} {'; '.join(reasons)}", ConvergenceWarning)
 

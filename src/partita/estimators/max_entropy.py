@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.errors import ConvergenceWarning, ModelFileError
+from ..core.errors import ModelFileError
 from ..core.protocols import Progress
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_count, check_real
-from ..core.warn import warn
 from ..objectives.moments import MomentProblem
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Categorical
+from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .loaded import RUN, check_array, check_log_weights, check_number, check_run, is_fitted
 from .moment_names import align_states, read_moments, read_targets
@@ -254,9 +254,7 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.violation_ = float(np.abs(excess).max())
         self.excluded_ = ~live
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        far = solution.trace.gradient_norm[-1] > 100.0 * self.tol
-        if far if solution.status is Status.PRECISION else not solution.status.ok:
-            warn(f"MaxEnt {solution.status}", ConvergenceWarning)
+        warn_if_short(self, solution)
         return self
 
     def log_prob(self, states: Any = None) -> FloatArray:

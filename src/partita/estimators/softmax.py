@@ -28,17 +28,14 @@ from ..objectives.information import warn_of_many_weights
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize
 from ..structures import Binary, Categorical
+from .convergence import warn_if_short
 from .data import class_codes, prediction_data, training_data, unchanged_on_failure, warn_weightless
 from .loaded import RUN, check_array, check_columns, check_labels, check_log_weights, check_run, check_whole, is_fitted
 from .persistence import SavedModel
+from .seeded_solver import seeded_solver
 from .separated import find_separation, separated_text
 from .standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
-from .streaming import StreamingMixin, solver_seed
-
-#: Multiple of tol above which stopping for want of a descending step deserves a warning.
-FAR = 100.0
-#: Gradient of the mean loss above which a stochastic solver that no longer improves deserves one.
-FAR_STALLED = 0.01
+from .streaming import StreamingMixin
 
 
 def softmax_objective(
@@ -261,7 +258,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         solution = minimize(
             problem,
             start,
-            self._make_solver(),
+            seeded_solver(self),
             max_iter=self.max_iter,
             tol=self.tol,
             callbacks=callbacks,
@@ -291,12 +288,6 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             *(X, codes, n_classes, self.l2, self.l1, self.fit_intercept, self.penalize_intercept),
             *(self.prior, weights, self.n_jobs),
         )
-
-    def _make_solver(self) -> Any:
-        """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
-        solver: Any = make_solver(self.solver)
-        seeded = hasattr(solver, "random_state") and (isinstance(self.solver, str) or self.random_state is not None)
-        return replace(solver, random_state=solver_seed(self.random_state)) if seeded else solver
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -358,14 +349,9 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self._digest = point.objective.features.digest()
         self.n_seen_ = point.objective.features.n_examples
         self.__dict__.pop("_stream", None)
-        norm = solution.trace.gradient_norm[-1]
-        short = not solution.status.ok
-        if solution.status is Status.PRECISION:
-            short = norm > FAR * self.tol
-        elif solution.status is Status.STALLED and not self._make_solver().validation:
-            short = norm > max(FAR_STALLED, FAR * self.tol)
-        if short and solution.status is not Status.UNBOUNDED:  # which has a text of its own
-            warn(f"SoftmaxRegression {solution.status}", ConvergenceWarning)
+        if solution.status is not Status.UNBOUNDED:  # which has a text of its own
+            stalled = solution.status is Status.STALLED
+            warn_if_short(self, solution, held_out=not stalled or bool(seeded_solver(self).validation))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores log h(y) + coef . x + intercept, (n_samples, n_classes), or the log-odds (n_samples,) for two classes."""

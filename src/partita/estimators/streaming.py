@@ -19,6 +19,7 @@ from ..solvers import StochasticBound
 from ..solvers.stochastic import Stream
 from .class_order import ClassOrder
 from .data import sound_input, unchanged_on_failure
+from .seeded_solver import seeded_solver, solver_seed
 
 #: Numbers of X taken into memory at once.
 CHUNK_NUMBERS = 4_000_000
@@ -89,7 +90,7 @@ class StreamingMixin:
         self._check_parameters()
         if isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} needs all labels at once; give partial_fit a dict")
-        solver = self._make_solver()
+        solver = seeded_solver(self)
         if not isinstance(solver, StochasticBound):
             solver = StochasticBound(random_state=solver_seed(self.random_state))
         first = not hasattr(self, "coef_")
@@ -160,11 +161,6 @@ class StreamingMixin:
         self.coef_, self.intercept_ = np.ascontiguousarray(coefficients), intercepts.copy()
         self.log_prior_ = objective.structure.log_prior
         return stream
-
-
-def solver_seed(random_state: Any) -> Any:
-    """The estimator's random_state as a solver's: an int, or 0 for None."""
-    return 0 if random_state is None else random_state
 
 
 def _pieces(X: Any) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,22 @@
+"""The solver of an estimator, with the seed it was given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..solvers import make_solver
+
+
+def seeded_solver(estimator: Any) -> Any:
+    """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
+    solver: Any = make_solver(estimator.solver)
+    own = not isinstance(estimator.solver, str) and estimator.random_state is None
+    if own or not hasattr(solver, "random_state"):
+        return solver
+    return replace(solver, random_state=solver_seed(estimator.random_state))
+
+
+def solver_seed(random_state: Any) -> Any:
+    """The estimator's random_state as a solver's: an int, or 0 for None."""
+    return 0 if random_state is None else random_state
