@@ -51,7 +51,6 @@ class Status(Enum):
     DIVERGED = (
         "failed: the objective became infinite or NaN; the last finite iterate is kept (add l2 > 0, or rescale the features)"
     )
-
     UNBOUNDED = (
         "stopped on the way to infinity: the classes are separated, so that larger weights always fit better, and no "
         "penalty that counts at this tol holds them (raise l2)"

@@ -16,7 +16,6 @@ from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.simplex import normalized
-from ..core.unknown import refuse_ignored
 from ..core.validation import check_count, check_real, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
 from ..objectives.chain_composite import composite_of
@@ -149,7 +148,6 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             raise ValueError("X has no sequence with a position and a positive weight")
         flat, offsets = _tokens([X[i] for i in kept])
         labels = _known(encode_labels([y[i] for i in kept], offsets))
-        refuse_ignored("y", labels.classes, "Every label must be known here: leave out sequences that have it")
         tokens, codes = np.unique(np.array(flat), return_inverse=True)
         if self.n_tokens is not None and self.n_tokens < len(tokens):
             raise ValueError(f"n_tokens must be at least {len(tokens)}, the tokens in X; got {self.n_tokens}")
@@ -325,5 +323,5 @@ def _tokens(X: Any) -> tuple[list[str], IntArray]:
 
 def _known(labels: Labels) -> Labels:
     if labels.sets is not None:
-        raise ValueError("every label must be known: y has None or sets of labels")
+        raise ValueError("every label must be known, but y has None or sets of labels: leave out sequences that have them")
     return labels

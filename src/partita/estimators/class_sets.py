@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ..core.unknown import is_unknown
 from .data import class_codes, sound_input, training_data
 from .labels import Labels, encode_flat
 
@@ -22,8 +21,7 @@ def encode_examples(y: Any, count: int, what: str, classes: Any = None) -> Label
         raise ValueError(f"y must be a list with one label for each {what}, got {type(y).__name__}")
     if len(y) != count:
         raise ValueError(f"X and y must have as many {what}s; got {count} and {len(y)}")
-    flat = [None if not isinstance(item, float) and is_unknown(item) else item for item in y]  # pandas.NA is None
-    return encode_flat(flat, lambda i: f"{what} {i}", classes)
+    return encode_flat(list(y), lambda i: f"{what} {i}", classes)
 
 
 def read_class_sets(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_]]:

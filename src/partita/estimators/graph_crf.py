@@ -206,9 +206,7 @@ class GraphCRF(ListInput, GraphModel):
                 raise ModelFileError(f"kinds_ must hold tuples of a name and types of nodes, got {kind!r}")
             if not isinstance(constant, bool) or type(width) is not int or width < 1 or (constant and width != 1):
                 raise ModelFileError(f"widths_ and constants_ of {kind!r} must be a number of features and true or false")
-            counts = [len(classes[t]) for t in kind[1:]]
-            entries = counts[0] * (counts[0] + 1) // 2 if self._is_symmetric(kind) else product(counts)
-            size += width * entries
+            size += width * self._statistics(kind)
         check_array(self, "parameters_", (size,))
         base_tables(self.tables, self.kinds_, classes)
 

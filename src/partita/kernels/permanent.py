@@ -5,8 +5,6 @@ A set is an integer whose bit j is one if j is in it. All sums over sets have po
 
 from __future__ import annotations
 
-import numpy as np
-
 from ._bits import bit_count, lowest_bit
 from ._jit import kernel
 
@@ -63,38 +61,6 @@ def draw_assignment(A, sums, uniforms, columns):
                 chosen = j
         columns[i] = chosen
         S ^= 1 << chosen
-
-
-@kernel
-def glynn(A):
-    """The permanent of A by Glynn's formula, which needs no memory: signs in the order of a Gray code, sums after Kahan.
-
-    Terms of both signs cancel: scale A to row and column sums of one before.
-    """
-    n = A.shape[0]
-    if n == 0:
-        return 1.0
-    columns = np.zeros(n)
-    for i in range(n):
-        for j in range(n):
-            columns[j] += A[i, j]
-    signs = np.ones(n)
-    total, lost, sign = 0.0, 0.0, 1.0
-    for step in range(1 << (n - 1)):
-        if step:
-            i = lowest_bit(step) + 1  # the first sign stays
-            for j in range(n):
-                columns[j] -= 2.0 * signs[i] * A[i, j]
-            signs[i] = -signs[i]
-            sign = -sign
-        term = sign
-        for j in range(n):
-            term *= columns[j]
-        y = term - lost
-        t = total + y
-        lost = (t - total) - y
-        total = t
-    return total / 2.0 ** (n - 1)
 
 
 @kernel

@@ -99,7 +99,7 @@ class FreeSets:
         found = np.minimum(np.searchsorted(within, wanted), len(within) - 1)
         free = within[found] == wanted
         self._pair_factor, self._pair_offset = pair_factor, graph.offsets[pair_factor]
-        self._sets, self._set_counts = sets, counts
+        self._sets = sets
         edges = np.arange(len(pair_factor) + 1)
         self._free = (np.searchsorted(pair[free], edges), (found - starts[pair_set[pair]])[free], stride[free])
         self._fixed = (np.searchsorted(pair[~free], edges), member[~free], stride[~free])
