@@ -167,8 +167,8 @@ def tree_reweighted(
     )
     if exact:
         return result
-    result = result.within(*trivial_bounds(graph, potentials))
-    return result.within(_lower(graph, inner, potentials, states), np.asarray(result.upper)) if lower else result
+    low, high = trivial_bounds(graph, potentials)
+    return result.within(np.maximum(low, _lower(graph, inner, potentials, states)) if lower else low, high)
 
 
 def _lower(graph: FactorGraph, inner: Layout, potentials: FloatArray, states: FloatArray) -> FloatArray:
