@@ -220,11 +220,10 @@ class ChainWeightsMixin:
 
     def _cached(self: Any, name: str, make: Any) -> Any:
         """What follows from the fitted arrays is made when first asked for, and forgotten in files and copies."""
-        check_is_fitted(self, "parameters_")
-        cache = self.__dict__.setdefault("_cache", {})
-        if name not in cache:
-            cache[name] = make()
-        return cache[name]
+        if name not in self.__dict__.get("_cache", ()):
+            check_is_fitted(self, "parameters_")  # takes as long as a short sentence
+            self.__dict__.setdefault("_cache", {})[name] = make()
+        return self._cache[name]
 
     @property
     def _layout(self: Any) -> ChainLayout:
