@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import TooLargeError
+from .validation import check_count
 
 #: Share of the memory that is free which one array, or one answer, may take.
 SHARE = 0.8
@@ -43,6 +44,13 @@ def check_memory(what: str, n_bytes: float, cure: str = "") -> None:
     there = available_memory()
     if n_bytes > SHARE * there:
         raise TooLargeError(f"{what} needs {in_units(n_bytes)}; {in_units(there)} are free. {cure}".rstrip())
+
+
+def check_sample(size: Any, width: int) -> int:
+    """Return the number of draws, of `width` numbers each, if it is one and there is memory for them."""
+    n = check_count("size", size)
+    check_memory(f"a sample of size={n}", 16 * n * width, "Lower size, and draw several times")
+    return n
 
 
 def in_units(n_bytes: float) -> str:

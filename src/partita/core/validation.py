@@ -35,6 +35,11 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_verbose(value: Any) -> None:
+    """Raise a ValueError unless `value` is True, False or a count."""
+    check_count("verbose", int(value) if isinstance(value, bool) else value)
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`, or raise a ValueError that lists them."""
     if not isinstance(value, str) or value not in choices:

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution, Status
-from ..core.validation import check_choice, check_count, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_real, check_verbose, check_weights
 from ..objectives.network import NetworkLikelihood
 from ..report import ProgressPrinter
 from ..solvers import EM
@@ -318,7 +318,7 @@ class BayesianNetwork(SavedModel, NetworkInference):
             raise ValueError(f"init must be a dict of tables, got {self.init!r}")
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, minimum=0.0)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         Workers(self.n_jobs)
 
     def set_params(self, **params: Any) -> BayesianNetwork:

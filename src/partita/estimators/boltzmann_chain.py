@@ -16,7 +16,7 @@ from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
 from ..core.simplex import normalized
-from ..core.validation import check_count, check_real, check_weights
+from ..core.validation import check_count, check_real, check_verbose, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
 from ..objectives.chain_composite import composite_of
 from ..objectives.composite_cost import chain_operations
@@ -192,7 +192,7 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         make_solver(self.solver)
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, minimum=0.0)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         Workers(self.n_jobs)
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:

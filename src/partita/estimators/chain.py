@@ -13,7 +13,7 @@ from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.protocols import Progress
 from ..core.results import FloatArray, IntArray, Solution, Status
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_verbose, check_weights
 from ..features.attributes import AttributeVectorizer
 from ..features.chain import ChainFeatures
 from ..features.chain_layout import ChainLayout
@@ -493,7 +493,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
         check_count("patience", self.patience, minimum=1)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         Workers(self.n_jobs)
 
     def _features(

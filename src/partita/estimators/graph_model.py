@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray, Solution, Status
-from ..core.validation import check_choice, check_count, check_flag, check_level, check_real
+from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_verbose
 from ..features.tied_tables import TiedTables
 from ..objectives.composite import GraphComposite
 from ..objectives.composite_asymptotics import relative_size
@@ -80,7 +80,7 @@ class GraphModel(SavedModel, BaseEstimator):
                 raise ValueError(f"likelihood='bethe' takes engine 'auto' or 'trw', got {self.engine!r}")
             if not self.l2 > 0.0:
                 raise ValueError("l2 must be above zero: the dual of Bethe learning, which certifies the fit, divides by it")
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         make_solver(self.solver)
         Workers(self.n_jobs)
 

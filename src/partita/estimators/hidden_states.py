@@ -14,7 +14,7 @@ from ..core.memory import check_memory
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Solution
-from ..core.validation import check_choice, check_count, check_flag, check_real
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_verbose
 from ..solvers import make_solver
 from .chain_inputs import ChainInputs
 from .chain_weights import WEIGHTS, ChainWeightsMixin, Tagging, check_weights_fit
@@ -131,7 +131,7 @@ class HiddenStates(ChainWeightsMixin, SavedModel, BaseEstimator):
         check_count("n_init", self.n_init, minimum=1)
         check_count("max_iter", self.max_iter)
         check_real("tol", self.tol, minimum=0.0)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         Workers(self.n_jobs)
 
     def _best(self, objective: Any, guessed: Callable[[np.random.Generator], Any]) -> Solution:

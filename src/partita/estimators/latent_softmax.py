@@ -16,7 +16,7 @@ from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, Status
 from ..core.simplex import normalized
-from ..core.validation import check_choice, check_count, check_flag, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_flag, check_real, check_verbose, check_weights
 from ..features import linear_map
 from ..objectives import LatentLikelihood
 from ..solvers import LBFGS, Newton, make_solver
@@ -245,7 +245,7 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         check_flag("fit_intercept", self.fit_intercept)
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         make_solver(self.solver)
         Workers(self.n_jobs)
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.errors import ModelFileError
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_count, check_flag, check_real, check_weights
+from ..core.validation import check_count, check_flag, check_real, check_verbose, check_weights
 from ..objectives.matching import Group, MatchingLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
@@ -172,7 +172,7 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             raise ValueError(
                 "matchings that need not be perfect take bipartite=False, with edges between the two sides only"
             )
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         make_solver(self.solver)
         Workers(self.n_jobs)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.errors import ModelFileError
 from ..core.protocols import Progress
 from ..core.results import FloatArray, Solution, Status
-from ..core.validation import check_count, check_real
+from ..core.validation import check_count, check_real, check_verbose
 from ..objectives.moments import MomentProblem
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
@@ -158,7 +158,7 @@ class MaxEnt(SavedModel, BaseEstimator):
     def _check_parameters(self) -> None:
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         make_solver(self.solver)
 
     def _validate_loaded(self) -> None:

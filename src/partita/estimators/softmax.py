@@ -18,7 +18,7 @@ from ..core.errors import ConvergenceWarning
 from ..core.parallel import Workers
 from ..core.results import FloatArray, Solution, Status
 from ..core.simplex import normalized
-from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_weights
+from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_verbose, check_weights
 from ..core.warn import warn
 from ..features import linear_map
 from ..objectives import Constrained, ElasticNet, ElasticNetPoint, Likelihood, compile_constraints
@@ -307,7 +307,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
             check_flag(name, getattr(self, name))
         check_real("tol", self.tol, minimum=0.0)
         check_count("max_iter", self.max_iter)
-        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+        check_verbose(self.verbose)
         if not (self.class_weight is None or isinstance(self.class_weight, str | Mapping)):
             raise ValueError(f"class_weight must be None, 'balanced' or a dict by class, got {self.class_weight!r}")
         make_solver(self.solver)

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.memory import check_memory
+from ..core.memory import check_memory, check_sample
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_count
 from ..kernels import network as kernels
 from .factor_graph import FactorGraph
 
@@ -124,10 +123,9 @@ class BayesNet:
 
     def sample(self, flat: FloatArray, size: int, random_state: Any = None) -> IntArray:
         """Independent rows of states, given all distributions."""
-        n = check_count("size", size)
         if np.shape(flat) != (self.size,):
             raise ValueError(f"distributions must be {self.size} numbers, one per entry of all tables; got {np.shape(flat)}")
-        check_memory(f"a sample of size={n}", 16 * n * max(self.n, int(self.cardinalities.max(initial=1))), "Lower size")
+        n = check_sample(size, max(self.n, int(self.cardinalities.max(initial=1))))
         rng = generator(random_state)
         states = np.zeros((n, self.n), np.int64)
         tables = self.tables(flat)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.memory import check_memory
+from ..core.memory import check_memory, check_sample
 from ..core.parallel import Workers
 from ..core.potentials import real_array, whole_array
 from ..core.random import generator
@@ -161,8 +161,7 @@ class Categorical:
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None) -> NDArray[np.int64]:
         """`size` independent labels for each example, shape (size, examples)."""
         u, offsets, _ = self.scores(potentials)
-        n = check_count("size", size)
-        check_memory(f"a sample of size={n}", 16 * n * (len(offsets) - 1), "Lower size, and draw several times")
+        n = check_sample(size, len(offsets) - 1)
         out = np.empty((n, len(offsets) - 1), np.int64)
         uniforms = generator(random_state).random(out.shape)
         kernels.sample(u, offsets, uniforms, 0, out.shape[1], out)

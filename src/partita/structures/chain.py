@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.memory import check_memory
+from ..core.memory import check_memory, check_sample
 from ..core.parallel import Workers
 from ..core.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ..core.random import generator
@@ -212,8 +212,7 @@ class Chain:
 
     def sample(self, potentials: Potentials, size: int, random_state: Any = None) -> IntArray:
         """`size` independent labellings, shape (size, positions)."""
-        n = check_count("size", size)
-        check_memory(f"a sample of size={n}", 16 * n * self.n_positions, "Lower size, and draw several times")
+        n = check_sample(size, self.n_positions)
         E, A = self._potentials(potentials)
         Y = np.empty((n, self.n_positions), np.int64)
         uniforms, log_z = generator(random_state).random(Y.shape), np.empty(self.n_sequences)

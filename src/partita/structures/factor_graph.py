@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..core.engines import APPROXIMATE, find_engine
 from ..core.errors import TooLargeError
-from ..core.memory import check_memory, product
+from ..core.memory import check_memory, check_sample, product
 from ..core.parallel import Workers
 from ..core.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ..core.random import generator
@@ -36,8 +36,6 @@ MIXED = "mixed"
 MEMORY, AUTO_ENTRIES = 4e9, 1e9
 #: Bytes above which a limit means nothing.
 MOST = 1e18
-
-
 #: What to do about tables that do not fit.
 TABLES = "Use factors of fewer variables or states"
 
@@ -137,7 +135,8 @@ class FactorGraph:
                 sizes[which] = self.cardinalities[scope].prod(1, dtype=np.float64)
         if self.n_factors:
             k = int(sizes.argmax())
-            what = f"the table of factor {k}, which has {len(self.factors[k])} variables,"
+            arity = self.scope_offsets[k + 1] - self.scope_offsets[k]
+            what = f"the table of factor {k}, which has {arity} variables,"
             check_memory(what if sizes[k] > 0.5 * sizes.sum() else "all tables together", 8.0 * sizes.sum(), TABLES)
         return np.asarray(sizes.astype(np.int64))
 
@@ -532,8 +531,7 @@ class FactorGraph:
 
     def sample(self, potentials: Any, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` independent configurations, shape (size, variables), of one set of potentials."""
-        n = check_count("size", size)
-        check_memory(f"a sample of size={n}", 16 * n * self.n_variables, "Lower size, and draw several times")
+        n = check_sample(size, self.n_variables)
         flat, tree = self.potentials(potentials), self.tree(**options)
         if len(flat) != 1:
             raise ValueError(f"potentials must be one set of tables, got {len(flat)}")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..core.engines import find_engine
 from ..core.errors import TooLargeError
-from ..core.memory import check_memory, product
+from ..core.memory import check_memory, check_sample, product
 from ..core.parallel import Workers
 from ..core.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ..core.random import generator
@@ -153,8 +153,7 @@ class _Matchings:
 
     def _one(self, potentials: ArrayLike, size: int) -> FloatArray:
         """Checked potentials of the one example that is to be drawn from, and that the draws will fit."""
-        n = check_count("size", size)
-        check_memory(f"a sample of size={n}", 16 * n * self.n_vertices, "Lower size, and draw several times")
+        check_sample(size, self.n_vertices)
         flat = self.weights(potentials)
         if len(flat) != 1:
             raise ValueError(f"potentials must be those of one example, got {len(flat)}")
