@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from .. import objectives
 from ..core.errors import ModelFileError
 from ..core.parallel import Workers
-from ..core.protocols import Progress
 from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_real, check_verbose, check_weights
 from ..features.attributes import AttributeVectorizer
@@ -26,12 +25,12 @@ from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize
-from ..structures import Chain
+from .chain_holdout import Holdout
 from .chain_inputs import ChainInputs, check_weighted
 from .chain_memory import remembered
-from .chain_prediction import ChainPredictionMixin, log_probabilities
+from .chain_prediction import ChainPredictionMixin
 from .chain_streaming import ChainStreamingMixin
-from .chain_weights import WEIGHTS, align_columns, check_weights_fit, packed, potentials, vectorizer_of
+from .chain_weights import WEIGHTS, check_weights_fit
 from .composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
@@ -110,32 +109,6 @@ def _bounded(objective: Any, lower: FloatArray, upper: FloatArray, group: Any) -
     if (low > high).any():
         raise ValueError("constraints: the bounds of weights that are tied leave no room")
     return objectives.Constrained(objective, objectives.FeasibleSet(low, high))
-
-
-class _Holdout:
-    """A solver callback: keeps the parameters with the highest log-likelihood of held-out sequences."""
-
-    def __init__(
-        self, model: ChainCRF, data: SequenceData, labels: Labels, layout: ChainLayout, group: Any, tables: Any
-    ) -> None:
-        self.data, self.labels, self.layout, self.group, self.tables = data, labels, layout, group, tables
-        self.patience, self.workers = model.patience, Workers(model.n_jobs)
-        lengths = data.lengths[data.lengths > 0]
-        if not len(lengths):
-            raise ValueError("X_dev has no sequence with a position")
-        self.chain = Chain(layout.n_labels, lengths, model.n_jobs)
-        self.scores: list[float] = []
-        self.best: FloatArray | None = None
-        self.stopped = False
-
-    def __call__(self, progress: Progress) -> bool:
-        scores = potentials(self.layout, progress.parameters[self.group], self.data, self.tables, self.workers)
-        value = float(log_probabilities(self.chain, scores, self.labels).sum()) / len(scores[0])
-        if not self.scores or value > max(self.scores):
-            self.best = progress.parameters.copy()
-        self.scores.append(value)
-        self.stopped = len(self.scores) - 1 - int(np.argmax(self.scores)) >= self.patience
-        return self.stopped
 
 
 class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstimator):
@@ -418,14 +391,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         if self.warm_start and hasattr(self, "parameters_"):
             start = np.zeros(tied.size)
             start[group] = inputs.to_solver(layout) @ self._layout.align(self.parameters_, layout)
-        holdout = None
-        if X_dev is not None:
-            vectorizer = vectorizer_of(*packed(layout.names), self.hashing)
-            dev = read_sequences(X_dev, lengths_dev, vectorizer, fit=False, numeric=data.kind != ATTRIBUTES)
-            dev = align_columns(dev, layout)
-            expected = labels_of(dev, y_dev, layout.classes)
-            check_possible(expected, dev.offsets, *tables, places("y_dev", dev.offsets))
-            holdout = _Holdout(self, inputs.rows(dev), expected, layout, group, tables)
+        holdout = None if X_dev is None else Holdout.of(self, X_dev, y_dev, lengths_dev, inputs, layout, group, tables)
         limits = weight_bounds(constraints, layout)
 
         def whole(target: Any) -> Any:
