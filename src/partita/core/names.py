@@ -1,4 +1,4 @@
-"""Names in messages: the first few of many, and those that are there twice."""
+"""Names and labels: the first few of many for a message, those that are there twice, and what can be one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ def listed(names: Sequence[Any], most: int = 6) -> str:
     """Names for a message, the first few of many."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+
+
+def is_hashable(value: Any) -> bool:
+    """Whether a value can be looked up, all that it holds included."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def repeated(names: Sequence[Hashable]) -> list[Hashable]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.names import listed, repeated
+from ..core.names import is_hashable, listed, repeated
 from ..core.results import FloatArray, IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..io.bif import NUMBER
@@ -106,7 +106,7 @@ def kind_of(cls: type) -> str:
 def check_labels(what: str, labels: Sequence[Any]) -> list[Any]:
     """States as Python values, if they are different, known and of one kind; `what` begins the message."""
     found = [whole(label) if isinstance(label, np.generic | float) and not is_unknown(label) else label for label in labels]
-    bad = next((label for label in found if is_unknown(label) or not _hashable(label)), _GOOD)
+    bad = next((label for label in found if is_unknown(label) or not is_hashable(label)), _GOOD)
     if bad is not _GOOD:
         raise ValueError(f"{what} has {bad!r}, which cannot be a state")
     if isinstance(next((label for label in found if label in (float("inf"), -float("inf"))), None), float):
@@ -121,14 +121,6 @@ def check_labels(what: str, labels: Sequence[Any]) -> list[Any]:
 
 
 _GOOD = object()
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def known_rows(name: Name, column: Column, minus_one: bool = False) -> IntArray:
@@ -158,7 +150,7 @@ def _check_objects(name: Name, values: Any, rows: IntArray) -> None:
         odd = issubclass(cls, numbers.Complex) and not issubclass(cls, numbers.Real)
         if odd or cls.__hash__ is None or issubclass(cls, bytes | tuple):
             value = next(value for value in values.tolist() if type(value) is cls)
-            if cls is tuple and _hashable(value):
+            if cls is tuple and is_hashable(value):
                 continue
             row = int(rows[[type(other) is cls for other in values.tolist()].index(True)])
             raise ValueError(f"row {row} has {value!r} for {name!r}, which cannot be a state; states are numbers or text")

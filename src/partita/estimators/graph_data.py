@@ -317,12 +317,10 @@ def read_labels(
         values = flat[places]
         known = _known(values)
         places, values = places[known], values[known]
+        of_kinds = f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}"
         if values.dtype.kind == "O":
-            if (
-                len({"text" if issubclass(t, str) else "bytes" if issubclass(t, bytes) else "" for t in map(type, values)})
-                > 1
-            ):
-                raise ValueError(f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}")
+            if len({_text_kind(type(label)) for label in values}) > 1:
+                raise ValueError(of_kinds)
             values = np.array(values.tolist())
         given = None if classes is None else classes.get(kind)
         if given is None and not len(places):
@@ -330,7 +328,7 @@ def read_labels(
         names = np.unique(values) if given is None else np.unique(np.asarray(given))
         mixed = len(values) and (values.dtype.kind in "US") != (names.dtype.kind in "US")
         if values.ndim != 1 or values.dtype.kind == "O" or mixed:
-            raise ValueError(f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}")
+            raise ValueError(of_kinds)
         if names.dtype.kind in "if" and (names == -1).any():
             raise ValueError("classes must not hold -1, which means unknown among labels that are numbers: use other labels")
         where = np.minimum(np.searchsorted(names, values), max(len(names) - 1, 0))
@@ -348,6 +346,11 @@ def read_labels(
                 DataWarning,
             )
     return codes, found
+
+
+def _text_kind(cls: type) -> str:
+    """Text, bytes, or neither: NumPy would make text of all if they were mixed."""
+    return "text" if issubclass(cls, str) else "bytes" if issubclass(cls, bytes) else ""
 
 
 def _refuse_numbers(labels: Any, name: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.columns import Columns
+from ..core.names import is_hashable
 from ..core.results import FloatArray, IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 
@@ -144,7 +145,7 @@ def encode_flat(flat: list[Any], where: Callable[[int], str], classes: Any = Non
         try:
             distinct = set(flat)
         except TypeError:
-            raise _label_error(flat, where, _unhashable) from None
+            raise _label_error(flat, where, lambda value: not is_hashable(value)) from None
     if any(type(value) not in USUAL for value in distinct):
         flat, distinct = _usual(flat)
     sets = [value for value in distinct if isinstance(value, frozenset)]
@@ -261,14 +262,6 @@ def _kind(value: Any) -> str | None:
 def position_of(t: int, offsets: IntArray, numbers: Any = None) -> str:
     i = int(np.searchsorted(offsets, t, side="right")) - 1
     return f"position {t - offsets[i]} of sequence {i if numbers is None else numbers[i]}"
-
-
-def _unhashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return True
-    return False
 
 
 def _label_error(flat: list[Any], where: Callable[[int], str], bad: Any) -> ValueError:

@@ -192,10 +192,7 @@ def _exact(values: Any, listed: Callable[[], list[Any]]) -> Any:
 
 
 def _objects(values: list[Any]) -> Any:
-    out = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):  # at once, lists among them would be taken for rows
-        out[i] = value
-    return out
+    return np.fromiter(values, dtype=object, count=len(values))  # np.array would take lists among them for rows
 
 
 def _array_column(values: Any, masked: Any = None, array: bool = False) -> Column:
