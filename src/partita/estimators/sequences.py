@@ -114,8 +114,8 @@ class SequenceData:
 
     def check(self) -> None:
         """Raise a ValueError unless all parts fit together: they may have been changed since they were made."""
-        if not sp.issparse(self.X) or self.X.format != "csr" or self.X.dtype != np.float64:
-            raise ValueError("X of SequenceData must be a CSR matrix of float64; make new SequenceData from what there is")
+        if not sp.issparse(self.X) or self.X.format != "csr":
+            raise ValueError("X of SequenceData must be a CSR matrix; make new SequenceData from what there is")
         check_compressed("X of SequenceData", self.X)
         offsets = np.asarray(self.offsets)
         if offsets.ndim != 1 or offsets.dtype != np.int64 or not len(offsets) or int(offsets[0]) != 0:
