@@ -30,7 +30,7 @@ demo: $(VENV)/.kernels
 test: $(VENV)/.kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# The numerical tests under four families of BLAS kernels, for any processor, and with one thread. Twenty minutes on two cores.
+# The numerical tests under four families of BLAS kernels, for any processor, and with one thread.
 test-portable: $(VENV)/.kernels
 	$(BIN)/python tests/portable.py
 
