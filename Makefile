@@ -34,7 +34,7 @@ test: $(VENV)/.kernels
 test-faults: $(VENV)/.kernels
 	$(BIN)/python -W ignore tests/faults/run.py
 
-# The numerical tests under four families of BLAS kernels, for any processor, and with one thread. Twenty minutes on two cores.
+# The numerical tests under four families of BLAS kernels, for any processor, and with one thread.
 test-portable: $(VENV)/.kernels
 	$(BIN)/python tests/portable.py
 

@@ -113,8 +113,8 @@ class SequenceData:
 
     def checked(self) -> SequenceData:
         """The same data if all parts fit together, else a ValueError: they may have been changed since they were made."""
-        if not sp.issparse(self.X):
-            raise ValueError(f"X of SequenceData must be a CSR matrix, got {type(self.X).__name__}: make new SequenceData")
+        if not sp.issparse(self.X) or self.X.format != "csr":
+            raise ValueError("X of SequenceData must be a CSR matrix; make new SequenceData from what there is")
         X = _matrix(self.X, "X of SequenceData")
         offsets = np.asarray(self.offsets)
         if offsets.ndim != 1 or offsets.dtype != np.int64 or not len(offsets) or int(offsets[0]) != 0:

@@ -449,7 +449,7 @@ def _opened(key: Any, value: Any) -> list[tuple[Any, Any]]:
 def _entry(key: Any, value: Any) -> tuple[str, float]:
     """Name and weight of an entry of a dict whose value is a number."""
     name = _text(key)
-    try:  # NumPy before 2.4 would make numbers of arrays with one entry
+    try:  # older NumPy makes numbers of arrays with one entry
         weight = np.nan if isinstance(value, np.ndarray) and value.ndim else float(value)
     except (TypeError, ValueError, OverflowError):
         weight = np.nan
