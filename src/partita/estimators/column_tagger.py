@@ -25,8 +25,8 @@ from .persistence import SavedModel
 from .sequences import SequenceData
 from .token_columns import TokenColumns
 
-#: What a file may say of columns of data, and of how far templates look.
-LARGEST_WIDTH, LARGEST_OFFSET = 1 << 20, 1 << 20
+#: What a file may say of columns of data.
+LARGEST_WIDTH = 1 << 20
 #: What the summary must say, for whoever prints it.
 SUMMARY: dict[str, Any] = {
     **{"version": str, "solver": str, "objective": int | float},
@@ -261,8 +261,8 @@ class ColumnTagger(SavedModel):
         chosen = self.columns_
         if not isinstance(chosen, list) or not all(type(c) is int and 0 <= c < width and c != self.label_ for c in chosen):
             raise ModelFileError(f"columns must be a list of numbers below {width} without the label's, got {chosen!r}")
-        for template in self.templates.templates:
-            _check_template(template, len(chosen))
+        if self.templates.n_columns > len(chosen):
+            raise ModelFileError(f"templates ask for {self.templates.n_columns} columns, but there are {len(chosen)}")
         reading = self.reading
         if not isinstance(reading, dict) or not reading.keys() <= set(READING):
             raise ModelFileError(f"reading must be options out of {', '.join(READING)}, got {reading!r}")
@@ -303,17 +303,6 @@ def _check_width(columns: Columns, widths: Sequence[int], reason: str) -> None:
     if columns.n_tokens and columns.n_columns not in widths:
         expected = " or ".join(map(str, widths))
         raise ValueError(f"{columns.where(0)}: {columns.n_columns} columns, but {expected} expected: {reason}")
-
-
-def _check_template(template: Template, n_columns: int) -> None:
-    """Templates of a file are typed values with columns that there are."""
-    texts, fields = template.texts, template.fields
-    if len(texts) != len(fields) + 1 or not all(isinstance(text, str) for text in texts):
-        raise ModelFileError(f"a template must have a text around each field, got {texts!r}")
-    for field in fields:
-        whole = type(field.offset) is int and type(field.column) is int
-        if not whole or abs(field.offset) > LARGEST_OFFSET or not 0 <= field.column < n_columns:
-            raise ModelFileError(f"template {texts!r} asks for token {field.offset!r} of column {field.column!r}")
 
 
 def _text(template: Template) -> str:

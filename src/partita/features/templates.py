@@ -122,7 +122,8 @@ class Templates(Indexed):
         self.boundary = check_choice("boundary", boundary, BOUNDARIES)
         self.transitions = transitions
         for template in self.templates:
-            if len(template.texts) != len(template.fields) + 1:
+            texts = template.texts
+            if len(texts) != len(template.fields) + 1 or not all(isinstance(text, str) for text in texts):
                 raise ValueError(f"a template must have one text more than fields, got {template!r}")
             _check_count_of_fields(len(template.fields), "a template")
         for field in self._fields():
