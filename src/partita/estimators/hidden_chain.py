@@ -144,7 +144,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
             raise ValueError(f"y must hold at least two different labels, got only {labels.classes.tolist()[0]!r}")
         self._check_size(n, int(data.offsets[-1]))
         inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
-        states, features = hidden_labels(labels, H), self._features(inputs, data, n)
+        rows = inputs.rows(data).X
+        states, features = hidden_labels(labels, H), self._features(inputs, data, rows, n)
         layout = inputs.layout(features, states.classes, data.attributes)
         group = _same_over_labels(features, H) if self.shared else np.arange(features.size)
         tied: Any = TiedFeatures(features, group) if self.shared else features
@@ -157,7 +158,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
 
         def guessed(random: np.random.Generator) -> ChainLikelihood:
             if self.init == "kmeans":
-                h = clusters(inputs.rows(data).X, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
+                h = clusters(rows, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
             else:
                 h = parts(data.offsets[:-1], len(labels.codes), H)
             return ChainLikelihood(tied, np.where(labels.codes >= 0, labels.codes * H + h, states.codes), **options)
@@ -172,7 +173,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         super()._check_parameters()
         check_flag("shared", self.shared)
 
-    def _features(self, inputs: ChainInputs, data: SequenceData, n_labels: int) -> ChainFeatures:
+    def _features(self, inputs: ChainInputs, data: SequenceData, rows: Any, n_labels: int) -> ChainFeatures:
         """Weights of all attributes that occur with all states, and of transitions within a label."""
         n, ends = n_labels * self.n_hidden, bool(self.start_end)
         present = inputs.varies if inputs.dense else np.bincount(data.X.indices, minlength=data.X.shape[1])
@@ -181,8 +182,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         ones = inputs.intercept_pairs(np.arange(n))
         attribute = np.concatenate([np.repeat(used, n), ones[:, 0]])
         state = np.concatenate([np.tile(np.arange(n), len(used)), ones[:, 1]])
-        X, workers = inputs.rows(data).X, Workers(self.n_jobs)
-        return ChainFeatures(X, data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
+        workers = Workers(self.n_jobs)
+        return ChainFeatures(rows, data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
 
     def _tagging(self, X: Any, lengths: Any) -> Tagging:
         tagging = Tagging(self, X, lengths)

@@ -155,7 +155,8 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         self._check_size(len(labels.classes), int(data.offsets[-1]))
         states = hidden_labels(labels, self.n_hidden)
         inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
-        features = self._features(inputs, data, labels)
+        rows = inputs.rows(data).X
+        features = self._features(inputs, data, rows, labels)
         layout = inputs.layout(features, states.classes, data.attributes)
         # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
         # penalty, and a shift of X changes nothing all the same.
@@ -166,7 +167,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
 
         def guessed(random: np.random.Generator) -> ChainLikelihood:
             if self.init == "kmeans":
-                h = clusters(inputs.rows(data).X, labels.codes, self.n_hidden, random)
+                h = clusters(rows, labels.codes, self.n_hidden, random)
             else:
                 changes = 1 + np.flatnonzero(np.diff(labels.codes))
                 h = parts(np.union1d(data.offsets[:-1], changes), len(labels.codes), self.n_hidden)
@@ -183,16 +184,14 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         check_choice("transitions", self.transitions, FEATURES)
         check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
 
-    def _features(self, inputs: ChainInputs, data: SequenceData, labels: Labels) -> ChainFeatures:
+    def _features(self, inputs: ChainInputs, data: SequenceData, rows: Any, labels: Labels) -> ChainFeatures:
         pairs, moves = inputs.pairs(self, data, labels)
         check_weighted(self, pairs, moves)
         state, moves = hidden_pairs(pairs, self.n_hidden, both=False), hidden_pairs(moves, self.n_hidden, both=True)
         n, ends = len(labels.classes) * self.n_hidden, bool(self.start_end)
         state = np.concatenate([state, inputs.intercept_pairs(np.arange(n))])
         workers = Workers(self.n_jobs)
-        return ChainFeatures(
-            inputs.rows(data).X, data.offsets, n, state[:, 0], state[:, 1], moves, ends, ends, workers=workers
-        )
+        return ChainFeatures(rows, data.offsets, n, state[:, 0], state[:, 1], moves, ends, ends, workers=workers)
 
     def _labels_as_states(self, labels: Labels) -> Labels:
         return hidden_labels(labels, self.n_hidden_)
