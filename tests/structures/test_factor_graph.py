@@ -406,3 +406,7 @@ def test_examples_apart(rng):
 def test_factors_that_are_none(factors):
     with pytest.raises(ValueError, match="tuples of integers"):
         FactorGraph([2, 2], factors)
+
+
+def test_graphs_of_many_factors_are_made_without_a_list_of_them():
+    assert "factors" not in vars(FactorGraph.grid(30, 30))
