@@ -21,9 +21,14 @@ def check_real(name: str, value: Any, *, minimum: float = -np.inf, strict: bool 
     return number
 
 
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer, of Python or NumPy, and no bool."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def check_count(name: str, value: Any, *, minimum: int = 0) -> int:
     """Return `value` as an int, or raise a ValueError that names it."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+    if not is_whole(value) or value < minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return int(value)
 

@@ -14,6 +14,7 @@ from ..core.errors import DataWarning
 from ..core.memory import product
 from ..core.names import listed
 from ..core.results import FloatArray, IntArray
+from ..core.validation import is_whole
 from ..core.warn import warn
 from ..io import DiscreteNetwork, read_bif
 from ..structures.bayes_net import BayesNet, find_cycle
@@ -112,7 +113,7 @@ def _read_edges(edges: Any) -> tuple[dict[Name, tuple[Name, ...]], dict[Name, An
 
 
 def _states(what: str, name: Name, value: Any) -> int | list[Any]:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+    if is_whole(value):
         if value < 1:
             raise ValueError(f"{what}[{name!r}] must be at least 1, got {value}")
         if int(value) > MOST_ENTRIES:

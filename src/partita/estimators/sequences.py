@@ -18,7 +18,7 @@ from ..core.names import repeated
 from ..core.results import FloatArray, IntArray
 from ..core.sparse import sound_csr
 from ..core.strings import pack_strings, unpack_strings
-from ..core.validation import check_count, check_flag
+from ..core.validation import check_count, check_flag, is_whole
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
 from ..features.records import Frame, check_names
 from ..features.templates import Templates
@@ -167,7 +167,7 @@ class SequenceData:
         """The matrix of one sequence, or the data of some, by a slice, a list or an array of numbers or flags."""
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]
-        if isinstance(key, numbers.Integral) and not isinstance(key, bool):
+        if is_whole(key):
             i = range(len(self))[int(key)]
             return sound_csr("X of SequenceData", self.X)[self.offsets[i] : self.offsets[i + 1]]
         return self.take(np.arange(len(self))[key])

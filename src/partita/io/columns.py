@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-import numbers
 import os
 import re
 import zlib
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..core.columns import Columns
 from ..core.memory import check_memory
-from ..core.validation import check_count
+from ..core.validation import check_count, is_whole
 from .text import GZIP, read_all
 
 NEWLINE = 10
@@ -187,7 +186,7 @@ class _Layout:
     def check(
         cls, columns: Sequence[int] | None, separator: str | None, comments: str | None, skip: str | None, encoding: str
     ) -> _Layout:
-        if columns is not None and not all(isinstance(c, numbers.Integral) and not isinstance(c, bool) for c in columns):
+        if columns is not None and not all(is_whole(c) for c in columns):
             raise ValueError(f"columns must be None or integers, got {columns!r}")
         try:
             encoding = codecs.lookup(encoding).name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ import numpy as np
 from ..core.memory import check_memory, check_sample
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from ..core.validation import is_whole
 from ..kernels import network as kernels
 from .factor_graph import FactorGraph
 
@@ -140,7 +140,7 @@ def _family(name: str, variables: Any, n: int) -> tuple[int, ...]:
     """Checked numbers of variables, each at most once."""
     try:
         of = tuple(variables)
-        if not all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= int(v) < n for v in of):
+        if not all(is_whole(v) and 0 <= int(v) < n for v in of):
             raise TypeError
     except TypeError:
         raise ValueError(f"{name} must be numbers of variables from 0 to {n - 1}, got {variables!r}") from None

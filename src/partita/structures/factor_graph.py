@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from ..core.potentials import are_potentials, not_potential, real_array, refusal
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
-from ..core.validation import check_choice, check_count, check_real
+from ..core.validation import check_choice, check_count, check_real, is_whole
 from .elimination import Elimination, eliminate, joined, neighbours
 from .junction_tree import JunctionTree
 from .mixture import Mixture
@@ -569,7 +568,7 @@ class FactorGraph:
         known = np.full(self.n_variables, -1, np.int64)
         for v, state in evidence.items():
             for what, number in (("variable", v), ("state", state)):
-                if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+                if not is_whole(number):
                     raise ValueError(f"evidence must have integers only, as {{0: 1}}; got {what} {number!r}")
             if not 0 <= v < self.n_variables:
                 raise ValueError(f"evidence names variable {v}; there are {self.n_variables}, numbered from 0")
