@@ -46,7 +46,12 @@ def has_sets(y: Any) -> bool:
     if not isinstance(getattr(y, "dtype", np.dtype(object)), np.dtype) and hasattr(y, "isna"):
         return bool(np.asarray(y.isna(), dtype=bool).any())  # pandas' own types, with unknown entries
     if isinstance(y, list | tuple):
-        return any(item is None or isinstance(item, set | frozenset) for item in y)
+        return any(isinstance(item, set | frozenset) or is_unknown(item) for item in y)
+    if getattr(y, "null_count", 0):  # a property of pyarrow's arrays, a method of polars' series
+        return bool(y.null_count() if callable(y.null_count) else y.null_count)
     dtype = getattr(y, "dtype", None)
-    objects = isinstance(dtype, np.dtype) and dtype.kind == "O" and y.ndim == 1  # other kinds of dtype are pandas' own
-    return objects and not all(isinstance(item, str) for item in y)
+    if not isinstance(dtype, np.dtype) or y.ndim != 1:  # other kinds of dtype are pandas' own
+        return False
+    if dtype.kind == "f":  # what pandas makes of integers some of which are not known
+        return bool(np.isnan(y).any())
+    return dtype.kind == "O" and not all(isinstance(item, str) for item in y)

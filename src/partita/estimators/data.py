@@ -46,8 +46,10 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 def plain_labels(y: Any) -> Any:
     """Labels of the types they were given: of pandas' own integers and booleans scikit-learn makes floating numbers.
 
-    Strings and numbers in one list are an error: NumPy would make strings of all.
+    Strings and numbers in one list are an error: NumPy would make strings of all. So is ``pd.NA``, at which NumPy fails.
     """
+    if isinstance(y, list | tuple) or (getattr(y, "dtype", None) == np.dtype(object) and y.ndim == 1):
+        _refuse_unknown([type(item).__name__ == "NAType" for item in y])
     if isinstance(y, list | tuple):
         kinds = set(map(type, y))
         if (
@@ -61,14 +63,18 @@ def plain_labels(y: Any) -> Any:
     dtype = getattr(y, "dtype", None)
     if dtype is None or isinstance(dtype, np.dtype) or not hasattr(y, "isna"):
         return y
-    unknown = np.asarray(y.isna(), dtype=bool)
+    _refuse_unknown(y.isna())
+    kind = getattr(dtype, "kind", "O")
+    return np.asarray(y, dtype=bool if kind == "b" else np.int64 if kind == "i" else None)
+
+
+def _refuse_unknown(unknown: Any) -> None:
+    unknown = np.asarray(unknown, dtype=bool)
     if unknown.any():
         raise ValueError(
             f"y is unknown in {int(unknown.sum())} of {len(unknown)} examples, the first in row {int(np.argmax(unknown))}: "
             "leave them out (LatentSoftmax takes None)"
         )
-    kind = getattr(dtype, "kind", "O")
-    return np.asarray(y, dtype=bool if kind == "b" else np.int64 if kind == "i" else None)
 
 
 def warn_weightless(classes: Any, codes: Any, weights: Any) -> None:

@@ -318,10 +318,13 @@ def read_labels(
         known = _known(values)
         places, values = places[known], values[known]
         if values.dtype.kind == "O":
-            if (
-                len({"text" if issubclass(t, str) else "bytes" if issubclass(t, bytes) else "" for t in map(type, values)})
-                > 1
-            ):
+            sorts = [_sort(t) for t in map(type, values)]
+            if "other" in sorts:
+                raise ValueError(
+                    f"y holds {values[sorts.index('other')]!r} for a node of type {kind!r}; labels must be strings or "
+                    "numbers, None for unknown (sets of labels are for chains)"
+                )
+            if len(set(sorts)) > 1:
                 raise ValueError(f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}")
             values = np.array(values.tolist())
         given = None if classes is None else classes.get(kind)
@@ -348,6 +351,13 @@ def read_labels(
                 DataWarning,
             )
     return codes, found
+
+
+def _sort(kind: type) -> str:
+    for name, kinds in (("text", str), ("bytes", bytes), ("number", numbers.Real | np.bool_)):
+        if issubclass(kind, kinds):
+            return name
+    return "other"
 
 
 def _refuse_numbers(labels: Any, name: str) -> None:
@@ -392,6 +402,8 @@ def _known(labels: Any) -> Any:
 
 
 def _listed(labels: Any) -> list[Any]:
+    if hasattr(labels, "to_pylist"):  # arrays of pyarrow
+        return list(labels.to_pylist())
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
