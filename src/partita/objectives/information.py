@@ -76,7 +76,7 @@ def warn_of_many_weights(
         return
     used = "" if effective is None else f", of which the penalty l2={l2:g} leaves about {effective:.0f} effective"
     warn(
-        f"standard errors of {n_weights} weights from {n_examples} {what}{detail}{used}: with more weights than {what} "
+        f"standard errors of {n_weights} weights from {n_examples} {what}{detail}{used}: with no fewer weights than {what} "
         "neither 'sandwich' nor 'information' errors can be trusted (in simulations, .12 to 9.1 times the true deviation). "
         f"Have fewer weights ({cure}) or more {what}, or bootstrap",
         DataWarning,
