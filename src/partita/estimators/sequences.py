@@ -114,9 +114,14 @@ class SequenceData:
 
     def check(self) -> None:
         """Raise a ValueError unless all parts fit together: they may have been changed since they were made."""
-        if not sp.issparse(self.X) or self.X.format != "csr" or self.X.dtype != np.float64:
+        if not sp.issparse(self.X) or self.X.format != "csr":
             raise ValueError("X of SequenceData must be a CSR matrix of float64; make new SequenceData from what there is")
         check_compressed("X of SequenceData", self.X)
+        if self.X.dtype != np.float64:
+            raise ValueError(
+                f"X of SequenceData is a broken sparse matrix: data must be float64, got {self.X.dtype}. Make new "
+                "SequenceData from what there is"
+            )
         offsets = np.asarray(self.offsets)
         if offsets.ndim != 1 or offsets.dtype != np.int64 or not len(offsets) or int(offsets[0]) != 0:
             raise ValueError("offsets of SequenceData must be a vector of int64 that begins with 0")
