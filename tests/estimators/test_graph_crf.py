@@ -553,3 +553,22 @@ def test_labels_may_be_arrays_of_pyarrow():
     X = [(np.eye(3), np.array([[0, 1]]))]
     assert GraphCRF().fit(X, [pa.array(["a", None, "b"])]).classes_.tolist() == ["a", "b"]
     assert ChainCRF().fit([np.eye(3)], [pa.array([0, None, 1])]).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_dates_are_refused_unless_their_column_is_ignored(rng, kind):
+    pandas, module = pytest.importorskip("pandas"), pytest.importorskip(kind)
+
+    def make(frame):
+        if kind == "pandas":
+            return frame
+        return module.from_pandas(frame) if kind == "polars" else module.Table.from_pandas(frame)
+
+    frame = pandas.DataFrame(rng.standard_normal((20, 2)), columns=["a", "b"])
+    wide = frame.assign(day=pandas.date_range("2020-01-01", periods=20))[["day", "b", "a"]]
+    y = [np.arange(20) % 2]
+    model = GraphCRF().fit([(make(frame), [])], y)
+    with pytest.raises(ValueError, match=r"column 'day' of X .* holds dates or times"):
+        GraphCRF().fit([(make(wide), [])], y)
+    with pytest.warns(DataWarning, match="'day': it is ignored"):
+        assert model.score([(make(wide), [])], y) == model.score([(make(frame), [])], y)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import pickle
 import warnings
 
@@ -477,8 +478,34 @@ def test_text_in_a_frame_is_told_by_its_column():
     pandas = pytest.importorskip("pandas")
     X, y = data("iris")
     frame = pandas.DataFrame(X, columns=list("abcd")).assign(city="Rome")
-    with pytest.raises(ValueError, match="column 'city' of X holds text"):
-        SoftmaxRegression().fit(frame, y)
+    frames = [frame]
+    with contextlib.suppress(ImportError):
+        frames.append(__import__("polars").from_pandas(frame))
+        frames.append(__import__("pyarrow").Table.from_pandas(frame))
+    for made in frames:
+        with pytest.raises(ValueError, match="column 'city' of X holds text"):
+            SoftmaxRegression().fit(made, y)
+        with pytest.raises(ValueError, match="column 'city' of X holds text"):
+            SoftmaxRegression().partial_fit(made, y, classes=[0, 1, 2])
+        with pytest.raises(ValueError, match="column 'city' of X holds text"):
+            LatentSoftmax().fit(made, [None, *y[1:].tolist()])
+
+
+def test_dates_are_not_taken_for_numbers():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    day = pandas.date_range("2020-01-01", periods=len(X))
+    for dates in (frame.assign(day=day), frame[[]].assign(day=day), frame.assign(day=day.tz_localize("UTC"))):
+        frames = [dates]
+        with contextlib.suppress(ImportError):
+            frames.append(__import__("polars").from_pandas(dates))
+            frames.append(__import__("pyarrow").Table.from_pandas(dates))
+        for made in frames:
+            with pytest.raises(ValueError, match="column 'day' of X holds dates or times"):
+                SoftmaxRegression().fit(made, y)
+    with pytest.raises(ValueError, match="X holds dates or times"):
+        LatentSoftmax().fit(day.to_numpy()[:, None], y)
 
 
 def test_a_class_without_weight_is_told():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..core.unknown import is_unknown
-from .data import class_codes, sound_input, training_data
+from .data import class_codes, sound_input, text_is_named, training_data
 from .labels import Labels, encode_flat
 
 
@@ -35,7 +35,10 @@ def read_class_sets(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, NDArray[n
         X, y = training_data(estimator, X, y)
         classes, codes = class_codes(y)
         return X, classes, np.eye(len(classes), dtype=bool)[codes]
-    X = validate_data(estimator, sound_input(X), accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True)
+    with text_is_named(X):
+        X = validate_data(
+            *(estimator, sound_input(X)), accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True
+        )
     check_consistent_length(X, y)
     labels = encode_examples(y, X.shape[0], "example").compact()
     return X, labels.classes, labels.allowed()

@@ -18,6 +18,8 @@ from ..core.warn import warn
 
 #: Span of integer labels up to which they are counted, and number from which that is worth it.
 FEW_LABELS = 1000
+#: How the types of dates and times begin, of NumPy, pandas, polars and pyarrow.
+TIMES = ("date", "time", "duration", "period")
 
 
 def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
@@ -97,7 +99,7 @@ def text_is_named(X: Any) -> Iterator[None]:
     except ValueError as error:
         if "could not convert string to float" not in str(error) or not hasattr(X, "columns"):
             raise
-        for name in X.columns:
+        for name in _names(X):
             try:
                 np.asarray(X[name], dtype=np.float64)
             except (TypeError, ValueError):
@@ -116,8 +118,31 @@ def prediction_data(estimator: Any, X: Any) -> Any:
 
 
 def sound_input(X: Any) -> Any:
-    """X, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do."""
-    return sound_csr("X", X) if sp.issparse(X) else X
+    """X, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do.
+
+    Dates and times are refused: NumPy takes some for numbers, of nanoseconds since 1970.
+    """
+    if sp.issparse(X):
+        return sound_csr("X", X)
+    refuse_times("X", X)
+    return X
+
+
+def refuse_times(what: str, X: Any) -> None:
+    """Raise a ValueError for an array, or a column of a frame, of dates or times."""
+    if hasattr(X, "columns"):
+        types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", ())
+        columns = [(f"column {name!r} of {what}", kind) for name, kind in zip(_names(X), types, strict=False)]
+    else:
+        columns = [(what, getattr(X, "dtype", ""))]
+    for name, kind in columns:
+        if str(kind).lower().startswith(TIMES):
+            raise ValueError(f"{name} holds dates or times: make numbers of it, such as days since the first")
+
+
+def _names(frame: Any) -> Any:
+    """Names of the columns of a frame; in tables of pyarrow, `columns` are something else."""
+    return getattr(frame, "column_names", frame.columns)
 
 
 def class_codes(y: Any) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from ..core.validation import check_weights
 from ..solvers import StochasticBound
 from ..solvers.stochastic import Stream
 from .class_order import ClassOrder
-from .data import plain_labels, sound_input, unchanged_on_failure
+from .data import plain_labels, sound_input, text_is_named, unchanged_on_failure
 
 #: Numbers of X taken into memory at once.
 CHUNK_NUMBERS = 4_000_000
@@ -103,16 +103,17 @@ class StreamingMixin:
         stream: Any = getattr(self, "_stream", None)  # never changed: the solver works on a copy
         for lo, hi in pieces:
             whole = len(pieces) == 1
-            part = validate_data(
-                self,
-                X if whole else X[lo:hi],
-                y if whole else y[lo:hi],
-                reset=first and lo == 0,
-                accept_sparse="csr",
-                dtype=np.float64,
-                order="C",
-                accept_large_sparse=True,
-            )
+            with text_is_named(X):
+                part = validate_data(
+                    self,
+                    X if whole else X[lo:hi],
+                    y if whole else y[lo:hi],
+                    reset=first and lo == 0,
+                    accept_sparse="csr",
+                    dtype=np.float64,
+                    order="C",
+                    accept_large_sparse=True,
+                )
             stream = self._absorb(solver, stream, *part, None if weights is None else weights[lo:hi])
         self._stream = stream
         self.n_seen_ = stream.seen
