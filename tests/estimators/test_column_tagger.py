@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from partita import ChainCRF, ColumnTagger
 from partita.features.templates import Templates
@@ -71,3 +74,20 @@ def test_bad_sentences_are_refused(data, message):
 def test_messages_tell_sequence_and_position():
     with pytest.raises(ValueError, match="X, sequence 0, position 0: 3 columns, but 2 or 1 expected"):
         tagger().fit(TUPLES).predict([[("a", "b", "c")]])
+
+
+def test_copies_label_as_the_original_does():
+    X, y = [["the", "cat"], ["a", "cat", "sat"]], [["D", "N"], ["D", "N", "V"]]
+    tagger = ColumnTagger(Templates.builtin("word"), ChainCRF(l2=0.1))
+    with pytest.raises(NotFittedError, match="call fit first"):
+        tagger.predict(X)
+    assert tagger.fit(X, y).predict(X) == y
+    for twin in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
+        assert twin.predict(X) == y
+
+
+def test_labels_may_be_arrays_of_pyarrow():
+    pa = pytest.importorskip("pyarrow")
+    X, y = [["the", "cat"], ["a", "cat", "sat"]], [["D", "N"], ["D", "N", "V"]]
+    tagger = ColumnTagger(Templates.builtin("word"), ChainCRF(l2=0.1)).fit(X, [pa.array(labels) for labels in y])
+    assert tagger.predict(X) == y

@@ -11,7 +11,7 @@ from scipy.optimize import minimize as scipy_minimize
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from partita import ChainCRF, GraphCRF, load
+from partita import ChainCRF, GraphCRF, SoftmaxRegression, load
 from partita.core.errors import ConvergenceWarning, DataWarning
 from partita.structures import FactorGraph
 
@@ -526,3 +526,49 @@ def test_broken_sparse_features_are_refused(part):
         getattr(F, part)[-1] = 10**6
     with pytest.raises(ValueError, match="node features of graph 0 is a"):
         GraphCRF().fit([(F, *X[0][1:]), *X[1:]], y)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("method", ["information", "sandwich"])
+def test_without_edges_standard_errors_are_those_of_softmax_regression(rng, method, convert):
+    X = rng.normal(20.0, 3.0, (120, 3))
+    y = (X + rng.gumbel(0.0, 3.0, X.shape)).argmax(1)
+    softmax = SoftmaxRegression().fit(X, y)
+    model = GraphCRF(tol=1e-9).fit([(convert(x[None]), np.zeros((0, 2), int)) for x in X], [[label] for label in y])
+    np.testing.assert_allclose(model.weights_["node", "node"][-1], softmax.intercept_, atol=1e-4)
+    errors = model.standard_errors(method)["node", "node"].T
+    np.testing.assert_allclose(errors, softmax.standard_errors(method), rtol=1e-4)
+
+
+@pytest.mark.parametrize("label", [{0, 1}, (0, 1), np.datetime64("2020-01-01")])
+def test_labels_of_other_types_are_refused_by_name(label):
+    labels = np.array([0, 1, None], dtype=object)
+    labels[2] = label
+    with pytest.raises(ValueError, match="labels must be strings or numbers, None for unknown"):
+        GraphCRF().fit([(np.eye(3), np.array([[0, 1]]))], [labels])
+
+
+def test_labels_may_be_arrays_of_pyarrow():
+    pa = pytest.importorskip("pyarrow")
+    X = [(np.eye(3), np.array([[0, 1]]))]
+    assert GraphCRF().fit(X, [pa.array(["a", None, "b"])]).classes_.tolist() == ["a", "b"]
+    assert ChainCRF().fit([np.eye(3)], [pa.array([0, None, 1])]).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_dates_are_refused_unless_their_column_is_ignored(rng, kind):
+    pandas, module = pytest.importorskip("pandas"), pytest.importorskip(kind)
+
+    def make(frame):
+        if kind == "pandas":
+            return frame
+        return module.from_pandas(frame) if kind == "polars" else module.Table.from_pandas(frame)
+
+    frame = pandas.DataFrame(rng.standard_normal((20, 2)), columns=["a", "b"])
+    wide = frame.assign(day=pandas.date_range("2020-01-01", periods=20))[["day", "b", "a"]]
+    y = [np.arange(20) % 2]
+    model = GraphCRF().fit([(make(frame), [])], y)
+    with pytest.raises(ValueError, match=r"column 'day' of X .* holds dates or times"):
+        GraphCRF().fit([(make(wide), [])], y)
+    with pytest.warns(DataWarning, match="'day': it is ignored"):
+        assert model.score([(make(wide), [])], y) == model.score([(make(frame), [])], y)

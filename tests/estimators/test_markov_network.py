@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from partita import MarkovNetwork, load
-from partita.core.errors import ConvergenceWarning, TooLargeError
+from partita.core.errors import ConvergenceWarning, DataWarning, TooLargeError
 from partita.structures import FactorGraph
 
 
@@ -286,8 +287,10 @@ def test_a_surrogate_says_so(rng):
     value, lower, upper = model.log_partition(bounds=True)
     assert lower < model.set_params(engine="exact").log_partition() < upper
     assert value == pytest.approx(upper, abs=1e-6)
-    with pytest.raises(ValueError, match="exact inference"):
-        model.standard_errors()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a word on the number of weights is for errors that there are
+        with pytest.raises(ValueError, match=r"exact inference.*Fit with .*engine='exact'"):
+            model.standard_errors()
     model.set_params(engine="trw")
     assert (model.predict(np.full((1, 9), -1)) >= 0).all()
 
@@ -297,3 +300,21 @@ def test_auto_takes_an_approximate_engine_where_exact_sums_do_not_fit(rng):
     model = MarkovNetwork.ising(grid_edges(3, 3), engine_options={"memory_limit": 100.0}, l2=1.0).fit(X)
     assert model.engine_ == "trw"
     assert np.isfinite(model.score(X))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_columns_that_are_ignored_may_hold_anything(rng, kind):
+    pandas, module = pytest.importorskip("pandas"), pytest.importorskip(kind)
+    frame = pandas.DataFrame(rng.integers(0, 2, (50, 2)), columns=["a", "b"])
+    wide = frame.assign(day=pandas.date_range("2020-01-01", periods=50), town="Rome")[["day", "b", "town", "a"]]
+    model = MarkovNetwork.ising([("a", "b")], l2=1.0)
+    plain = clone(model).fit(frame)
+    if kind != "pandas":
+        wide = module.from_pandas(wide) if kind == "polars" else module.Table.from_pandas(wide)
+    with pytest.warns(DataWarning, match="2 columns that MarkovNetwork does not have"):
+        model.fit(wide)
+    np.testing.assert_array_equal(model.parameters_, plain.parameters_)
+    with pytest.warns(DataWarning, match="ignored"):
+        assert model.score(wide) == plain.score(frame)
+    with pytest.warns(DataWarning, match="ignored"):
+        np.testing.assert_array_equal(model.predict(wide), frame[["b", "a"]])

@@ -190,6 +190,20 @@ def test_save_load_and_clone(tmp_path):
     np.testing.assert_array_equal(clone(model).fit().probabilities_, model.probabilities_)
 
 
+def test_frames_and_series_can_be_saved(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    F = pandas.DataFrame({"u": [1.0, 0, 1, 0], "v": [0, 0, 1, 1.0]}, index=list("pqrs"))
+    g = pandas.DataFrame({"w": [3.0, 0.0, 1.0, 2.0]}, index=list("srqp"))
+    prior = pandas.Series([4.0, 3.0, 2.0, 1.0], index=list("srqp"))
+    model = MaxEnt(F, pandas.Series({"v": 0.3, "u": 0.6}), (g, pandas.Series({"w": 1.4})), prior).fit()
+    model.save(tmp_path / "m")
+    copy = partita.load(tmp_path / "m")
+    np.testing.assert_array_equal(copy.probabilities_, model.probabilities_)
+    np.testing.assert_array_equal(copy.fit().probabilities_, model.probabilities_)
+    assert list(copy.features) == ["u", "v"]
+    assert isinstance(model.features, pandas.DataFrame)
+
+
 def test_a_failed_fit_changes_nothing():
     model = MaxEnt(FACES, 4.5).fit()
     before = dict(vars(model))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import pickle
 import warnings
 
@@ -447,12 +448,64 @@ def test_unknown_labels_of_pandas_are_told_or_any():
         assert len(LatentSoftmax(n_hidden=1).fit(X, values).classes_) == 3
 
 
+def test_unknown_labels_in_lists_and_arrays_are_told_or_any():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    holes = [[hole, *y[1:].tolist()] for hole in (None, np.nan, pandas.NA)]
+    objects = [np.array(values, dtype=object) for values in holes]
+    for values in (*holes, *objects, np.array(holes[1]), pandas.Series(holes[1])):
+        with pytest.raises(ValueError, match=r"y is unknown in 1 of 150|contains NaN|Unknown label type"):
+            SoftmaxRegression().fit(X, values)
+        assert LatentSoftmax(n_hidden=1).fit(X, values).classes_.tolist() == [0, 1, 2]
+    for name, make in (("polars", "Series"), ("pyarrow", "array")):
+        values = getattr(pytest.importorskip(name), make)(holes[0])
+        assert LatentSoftmax(n_hidden=1).fit(X, values).classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("label", [None, "a", {0, 1}, (0, 1), np.datetime64("2020-01-01")])
+def test_pieces_with_labels_that_are_no_classes_are_refused(label):
+    X, y = data("iris")
+    labels = y.astype(object)
+    labels[7] = label
+    with pytest.raises(ValueError, match=r"not among the classes \[0, 1, 2\]"):
+        SoftmaxRegression().partial_fit(X, labels, classes=[0, 1, 2])
+    for classes in (["a", 1, None], [0, 1, np.nan]):
+        with pytest.raises(ValueError, match="classes must be"):
+            SoftmaxRegression().partial_fit(X, y, classes=classes)
+
+
 def test_text_in_a_frame_is_told_by_its_column():
     pandas = pytest.importorskip("pandas")
     X, y = data("iris")
     frame = pandas.DataFrame(X, columns=list("abcd")).assign(city="Rome")
-    with pytest.raises(ValueError, match="column 'city' of X holds text"):
-        SoftmaxRegression().fit(frame, y)
+    frames = [frame]
+    with contextlib.suppress(ImportError):
+        frames.append(__import__("polars").from_pandas(frame))
+        frames.append(__import__("pyarrow").Table.from_pandas(frame))
+    for made in frames:
+        with pytest.raises(ValueError, match="column 'city' of X holds text"):
+            SoftmaxRegression().fit(made, y)
+        with pytest.raises(ValueError, match="column 'city' of X holds text"):
+            SoftmaxRegression().partial_fit(made, y, classes=[0, 1, 2])
+        with pytest.raises(ValueError, match="column 'city' of X holds text"):
+            LatentSoftmax().fit(made, [None, *y[1:].tolist()])
+
+
+def test_dates_are_not_taken_for_numbers():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    day = pandas.date_range("2020-01-01", periods=len(X))
+    for dates in (frame.assign(day=day), frame[[]].assign(day=day), frame.assign(day=day.tz_localize("UTC"))):
+        frames = [dates]
+        with contextlib.suppress(ImportError):
+            frames.append(__import__("polars").from_pandas(dates))
+            frames.append(__import__("pyarrow").Table.from_pandas(dates))
+        for made in frames:
+            with pytest.raises(ValueError, match="column 'day' of X holds dates or times"):
+                SoftmaxRegression().fit(made, y)
+    with pytest.raises(ValueError, match="X holds dates or times"):
+        LatentSoftmax().fit(day.to_numpy()[:, None], y)
 
 
 def test_a_class_without_weight_is_told():

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import collections
+import copy
 import decimal
+import pickle
 import warnings
 
 import numpy as np
@@ -246,3 +248,12 @@ def test_damaged_string_tables():
     for wrong in (offsets[1:], offsets[:-1], offsets[[0, 2, 1]], offsets[:0]):
         with pytest.raises(ValueError, match="offsets of a string table"):
             unpack_strings(content, wrong)
+
+
+def test_copies_number_names_as_the_original_does():
+    X = [[{"w": "a"}, {"w": "b"}], [{"w": "c"}]]
+    vectorizer = AttributeVectorizer()
+    expected = vectorizer.fit_transform(X)[0]
+    for twin in (pickle.loads(pickle.dumps(vectorizer)), copy.deepcopy(vectorizer)):
+        assert twin.attributes_ == vectorizer.attributes_
+        assert (twin.transform(X)[0] != expected).nnz == 0

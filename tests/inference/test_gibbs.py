@@ -55,3 +55,10 @@ def test_impossible_models_are_refused():
     tables = [np.zeros(3)] * 4 + [np.where(np.eye(3, dtype=bool), -np.inf, 0.0)] * 6
     with pytest.raises(ValueError, match="no configuration"):
         gibbs(graph, graph.potentials(tables))
+
+
+def test_impossible_constants_are_refused_as_by_other_engines():
+    graph = FactorGraph([1, 2], [(0,), (1,)])
+    for engine in ("gibbs", "bp", "mean_field", "exact"):
+        with pytest.raises(ValueError, match="forbid every configuration"):
+            graph.infer([-np.inf, 0.0, 0.0], engine=engine)

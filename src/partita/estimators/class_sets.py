@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from .data import class_codes, sound_input, training_data
+from ..core.unknown import is_unknown
+from .data import class_codes, sound_input, text_is_named, training_data
 from .labels import Labels, encode_flat
 
 
@@ -33,7 +34,10 @@ def read_class_sets(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, NDArray[n
         X, y = training_data(estimator, X, y)
         classes, codes = class_codes(y)
         return X, classes, np.eye(len(classes), dtype=bool)[codes]
-    X = validate_data(estimator, sound_input(X), accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True)
+    with text_is_named(X):
+        X = validate_data(
+            *(estimator, sound_input(X)), accept_sparse="csr", dtype=np.float64, order="C", accept_large_sparse=True
+        )
     check_consistent_length(X, y)
     labels = encode_examples(y, X.shape[0], "example").compact()
     return X, labels.classes, labels.allowed()
@@ -44,7 +48,12 @@ def has_sets(y: Any) -> bool:
     if not isinstance(getattr(y, "dtype", np.dtype(object)), np.dtype) and hasattr(y, "isna"):
         return bool(np.asarray(y.isna(), dtype=bool).any())  # pandas' own types, with unknown entries
     if isinstance(y, list | tuple):
-        return any(item is None or isinstance(item, set | frozenset) for item in y)
+        return any(isinstance(item, set | frozenset) or is_unknown(item) for item in y)
+    if getattr(y, "null_count", 0):  # a property of pyarrow's arrays, a method of polars' series
+        return bool(y.null_count() if callable(y.null_count) else y.null_count)
     dtype = getattr(y, "dtype", None)
-    objects = isinstance(dtype, np.dtype) and dtype.kind == "O" and y.ndim == 1  # other kinds of dtype are pandas' own
-    return objects and not all(isinstance(item, str) for item in y)
+    if not isinstance(dtype, np.dtype) or y.ndim != 1:  # other kinds of dtype are pandas' own
+        return False
+    if dtype.kind == "f":  # what pandas makes of integers some of which are not known
+        return bool(np.isnan(y).any())
+    return dtype.kind == "O" and not all(isinstance(item, str) for item in y)

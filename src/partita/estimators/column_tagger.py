@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from .. import __version__
 from ..core.columns import Columns
@@ -216,6 +217,8 @@ class ColumnTagger(SavedModel):
 
     def predict(self, X: Any) -> list[list[str]]:
         """The most probable labelling of each sequence of `Columns` or of a list of sentences, with labels or without."""
+        if not hasattr(self, "columns_"):
+            raise NotFittedError("this ColumnTagger is not fitted yet: call fit first")
         if isinstance(X, Columns):
             return self.model.predict(self.sequences(X))
         sentences = [sentence if hasattr(sentence, "__len__") else list(sentence) for sentence in X]

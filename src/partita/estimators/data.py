@@ -19,6 +19,8 @@ from ..core.warn import warn
 
 #: Span of integer labels up to which they are counted, and number from which that is worth it.
 FEW_LABELS = 1000
+#: How the types of dates and times begin, of NumPy, pandas, polars and pyarrow.
+TIMES = ("date", "time", "duration", "period")
 
 
 def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
@@ -47,8 +49,10 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 def plain_labels(y: Any) -> Any:
     """Labels of the types they were given: of pandas' own integers and booleans scikit-learn makes floating numbers.
 
-    Strings and numbers in one list are an error: NumPy would make strings of all.
+    Strings and numbers in one list are an error: NumPy would make strings of all. So is ``pd.NA``, at which NumPy fails.
     """
+    if isinstance(y, list | tuple) or (getattr(y, "dtype", None) == np.dtype(object) and y.ndim == 1):
+        _refuse_unknown([type(item).__name__ == "NAType" for item in y])
     if isinstance(y, list | tuple):
         kinds = set(map(type, y))
         if (
@@ -62,14 +66,18 @@ def plain_labels(y: Any) -> Any:
     dtype = getattr(y, "dtype", None)
     if dtype is None or isinstance(dtype, np.dtype) or not hasattr(y, "isna"):
         return y
-    unknown = np.asarray(y.isna(), dtype=bool)
+    _refuse_unknown(y.isna())
+    kind = getattr(dtype, "kind", "O")
+    return np.asarray(y, dtype=bool if kind == "b" else np.int64 if kind == "i" else None)
+
+
+def _refuse_unknown(unknown: Any) -> None:
+    unknown = np.asarray(unknown, dtype=bool)
     if unknown.any():
         raise ValueError(
             f"y is unknown in {int(unknown.sum())} of {len(unknown)} examples, the first in row {int(np.argmax(unknown))}: "
             "leave them out (LatentSoftmax takes None)"
         )
-    kind = getattr(dtype, "kind", "O")
-    return np.asarray(y, dtype=bool if kind == "b" else np.int64 if kind == "i" else None)
 
 
 def warn_weightless(classes: Any, codes: Any, weights: Any) -> None:
@@ -91,7 +99,7 @@ def text_is_named(X: Any) -> Iterator[None]:
     except ValueError as error:
         if "could not convert string to float" not in str(error) or not hasattr(X, "columns"):
             raise
-        for name in X.columns:
+        for name in _names(X):
             try:
                 np.asarray(X[name], dtype=np.float64)
             except (TypeError, ValueError):
@@ -110,8 +118,31 @@ def prediction_data(estimator: Any, X: Any) -> Any:
 
 
 def sound_input(X: Any) -> Any:
-    """X, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do."""
-    return sound_csr("X", X) if sp.issparse(X) else X
+    """X, or for a sparse matrix a CSR matrix that is whole: SciPy and scikit-learn trust its indices as kernels do.
+
+    Dates and times are refused: NumPy takes some for numbers, of nanoseconds since 1970.
+    """
+    if sp.issparse(X):
+        return sound_csr("X", X)
+    refuse_times("X", X)
+    return X
+
+
+def refuse_times(what: str, X: Any) -> None:
+    """Raise a ValueError for an array, or a column of a frame, of dates or times."""
+    if hasattr(X, "columns"):
+        types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", ())
+        columns = [(f"column {name!r} of {what}", kind) for name, kind in zip(_names(X), types, strict=False)]
+    else:
+        columns = [(what, getattr(X, "dtype", ""))]
+    for name, kind in columns:
+        if str(kind).lower().startswith(TIMES):
+            raise ValueError(f"{name} holds dates or times: make numbers of it, such as days since the first")
+
+
+def _names(frame: Any) -> Any:
+    """Names of the columns of a frame; in tables of pyarrow, `columns` are something else."""
+    return getattr(frame, "column_names", frame.columns)
 
 
 def class_codes(y: Any) -> tuple[Any, Any]:

@@ -16,8 +16,9 @@ from ..core.sparse import sound_csr
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..core.warn import warn
 from ..structures import FactorGraph
+from .data import refuse_times
 from .graph_edges import merge_edges
-from .named_columns import column_names, match_columns
+from .named_columns import column_names, match_columns, take_columns
 
 #: The type of nodes that have none, and the names of factors of single nodes and of edges that have none.
 NODE, EDGE = "node", "edge"
@@ -108,7 +109,7 @@ def read_graphs(
         nodes = graph["nodes"] if typed else {NODE: graph["nodes"]}
         starts, first = {}, offsets[-1]
         for kind, features in nodes.items():
-            F = named.ordered((NODE, kind), features, _matrix(features, f"node features of graph {i}"))
+            F = _matrix(named.ordered((NODE, kind), features), f"node features of graph {i}")
             code = node_types.setdefault(kind, len(node_types))
             starts[kind] = (first, F.shape[0])
             parts.setdefault((NODE, kind), []).append((first + np.arange(F.shape[0])[:, None], F))
@@ -121,7 +122,7 @@ def read_graphs(
             S = _scopes(scopes, name, i, starts if local else None, offsets[-1], first - offsets[-1])
             F = None
             if features is not None:
-                F = named.ordered(name, features, _matrix(features, f"features of {name!r} in graph {i}", len(S)))
+                F = _matrix(named.ordered(name, features), f"features of {name!r} in graph {i}", len(S))
             sets.setdefault((role, name), []).append((i, S, F))
         offsets.append(first)
     if len(forms) > 1:
@@ -239,6 +240,7 @@ def _by_types(rows: IntArray) -> list[tuple[list[int], IntArray]]:
 
 
 def _matrix(features: Any, what: str, rows: int | None = None) -> Any:
+    refuse_times(f"X ({what})", features)
     F = sound_csr(f"X: {what}", features) if sp.issparse(features) else np.asarray(features)
     if F.ndim != 2 or F.dtype.kind not in "fiub" or (rows is not None and F.shape[0] != rows):
         wanted = "a row for each" if rows is None else f"{rows} rows"
@@ -256,17 +258,17 @@ class _Columns:
         self.names: dict[Any, list[Hashable]] = {key: list(names) for key, names in (known or {}).items()}
         self._training, self._unnamed = known is None, False
 
-    def ordered(self, key: Any, features: Any, F: Any) -> Any:
-        """A matrix with its columns in the order in which they first came."""
+    def ordered(self, key: Any, features: Any) -> Any:
+        """Features with their columns in the order in which they first came, without those that are ignored."""
         names = column_names(features)
         if names is None:
             self._unnamed |= not self._training and key in self.names
-            return F
+            return features
         if self._training:
             self.names.setdefault(key, names)
         if key not in self.names or self.names[key] == names:
-            return F
-        return F[:, match_columns(self.names[key], names, "the model")]
+            return features
+        return take_columns(features, match_columns(self.names[key], names, "the model"))
 
     def warn(self) -> None:
         if self._unnamed:
@@ -319,7 +321,13 @@ def read_labels(
         places, values = places[known], values[known]
         of_kinds = f"y must hold labels of one kind, strings or numbers, for nodes of type {kind!r}"
         if values.dtype.kind == "O":
-            if len({_text_kind(type(label)) for label in values}) > 1:
+            sorts = [_sort(t) for t in map(type, values)]
+            if "other" in sorts:
+                raise ValueError(
+                    f"y holds {values[sorts.index('other')]!r} for a node of type {kind!r}; labels must be strings or "
+                    "numbers, None for unknown (sets of labels are for chains)"
+                )
+            if len(set(sorts)) > 1:
                 raise ValueError(of_kinds)
             values = np.array(values.tolist())
         given = None if classes is None else classes.get(kind)
@@ -348,9 +356,11 @@ def read_labels(
     return codes, found
 
 
-def _text_kind(cls: type) -> str:
-    """Text, bytes, or neither: NumPy would make text of all if they were mixed."""
-    return "text" if issubclass(cls, str) else "bytes" if issubclass(cls, bytes) else ""
+def _sort(kind: type) -> str:
+    for name, kinds in (("text", str), ("bytes", bytes), ("number", numbers.Real | np.bool_)):
+        if issubclass(kind, kinds):
+            return name
+    return "other"
 
 
 def _refuse_numbers(labels: Any, name: str) -> None:
@@ -395,6 +405,8 @@ def _known(labels: Any) -> Any:
 
 
 def _listed(labels: Any) -> list[Any]:
+    if hasattr(labels, "to_pylist"):  # arrays of pyarrow
+        return list(labels.to_pylist())
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 

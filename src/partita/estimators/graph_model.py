@@ -205,12 +205,12 @@ class GraphModel(SavedModel, BaseEstimator):
 
     def _standard_errors(self, method: str, draws: int, random_state: Any) -> FloatArray:
         point, units = self._fitted_point(), self._units
+        given = () if units is None else (units.back, units.free)
+        errors = graph_errors(point, method, draws, random_state, *given)
         if method == "sandwich":  # the information of one large graph may do, but the scores of examples are what varies
             examples = len(point.objective.weights)
             warn_of_many_weights(len(point.parameters), examples, "examples", self.l2, "fewer features")
-        if units is None:
-            return graph_errors(point, method, draws, random_state)
-        return graph_errors(point, method, draws, random_state, units.back, units.free)
+        return errors
 
     def asymptotic_covariance(self, method: str = "sandwich") -> FloatArray:
         """The covariance of `parameters_`, estimated from the training data, times the number of examples."""

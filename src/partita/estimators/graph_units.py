@@ -61,10 +61,12 @@ def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
         if part.intercept == "free":
             numbers = last * part.statistics + np.arange(part.statistics)
             free.append(start + numbers)
-            # a constant added to the scores of all labels changes nothing: without a penalty only this takes it away
-            row, column = (grid.ravel() for grid in np.meshgrid(numbers, numbers))
-            means = np.full(len(row), 1.0 / part.statistics)
-            back[-1] = back[-1] - sp.csr_matrix((means, (row, column)), shape=back[-1].shape)
+            # a constant added to the scores of all labels changes nothing: without a penalty only this takes it away, from
+            # the intercepts of the user, so that no variance of it is left in them either
+            intercepts = back[-1][numbers]
+            common = sp.csr_matrix(intercepts.sum(0) / part.statistics)
+            centred = intercepts - sp.vstack([common] * part.statistics)
+            back[-1] = sp.vstack([back[-1][: numbers[0]], centred], format="csr")
         start += len(own) * part.statistics
     units = Units(
         sp.block_diag(back, format="csr"),

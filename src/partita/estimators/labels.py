@@ -241,6 +241,7 @@ def _usual(flat: list[Any]) -> tuple[list[Any], set[Any]]:
     def usual(value: Any) -> Any:
         if isinstance(value, frozenset):
             return frozenset(map(usual, value))
+        value = value.as_py() if hasattr(value, "as_py") else value  # an entry of an array of pyarrow
         if is_unknown(value):
             return None
         if isinstance(value, float | np.floating) and abs(float(value)) < 2**53 and float(value).is_integer():

@@ -27,7 +27,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
 
     The chain runs over states (label, hidden state); the probability of a labelling is the sum over the states that belong
     to its labels. Fitting minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||theta||^2``, which has local minima. With
-    one hidden state it is `ChainCRF`.
+    one hidden state it is `ChainCRF`, but for the intercepts of numbers, which are penalised here.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from .data import unchanged_on_failure
 from .graph_edges import each_once, read_edges
 from .graph_model import FITTED, GraphModel
 from .loaded import check_array, check_columns, check_integers, is_fitted
-from .named_columns import column_names, is_numbering, match_columns, order_columns
+from .named_columns import column_names, is_numbering, match_columns, order_columns, take_columns
 from .states import GAP, doubtful_states, read_states, warn_states
 
 
@@ -195,8 +195,8 @@ class MarkovNetwork(GraphModel):
     def _fit(self, X: Any, sample_weight: Any) -> MarkovNetwork:
         self._check_parameters()
         places, names = self._columns(X)
+        X = take_columns(X, places)  # those that are ignored may hold anything
         states = read_states(X, column_names(X))
-        states = states if places is None else states[:, places]
         n, m = states.shape
         counts = self._counts(states, names)
         factors, tie = self._scopes(m, names)
@@ -352,9 +352,12 @@ class MarkovNetwork(GraphModel):
         In a `question`, a single row may have -1 and 1 alone."""
         graph, u = self._potentials()
         names = column_names(X)
-        states = read_states(X, names, spins=question and len(X) == 1)
-        places = order_columns(self, names, states.shape[1])
-        return Evidence(graph, check_states(graph, states if places is None else states[:, places], "X")), u, places
+        places = None if names is None else order_columns(self, names, len(names))
+        X = take_columns(X, places)
+        states = read_states(X, column_names(X), spins=question and len(X) == 1)
+        if names is None:
+            order_columns(self, None, states.shape[1])
+        return Evidence(graph, check_states(graph, states, "X")), u, places
 
     @one_warning()
     def log_partition(self, bounds: bool = False) -> float | tuple[float, float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,24 @@ class MaxEnt(SavedModel, BaseEstimator):
         check_verbose(self.verbose)
         make_solver(self.solver)
 
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Frames and series go into a model file as what they were read as: columns by name, numbers in one order."""
+        try:
+            return super()._pack()
+        except TypeError:
+            plain = copy(self)
+        states: Any = None
+        if self.features is not None and self.equality is not None:
+            F, columns, states = read_moments("features", self.features)
+            plain.features = F if columns is None else dict(zip(columns, F.T, strict=True))
+            plain.equality = read_targets("equality", self.equality, "features", columns, F.shape[1])
+        if self.inequality is not None:
+            F, bound, columns, own = self._read_inequality(states)
+            plain.inequality = (F if columns is None else dict(zip(columns, F.T, strict=True)), bound)
+            states = own if states is None else states
+        plain.prior = None if self.prior is None else self._read_prior(states)
+        return super(MaxEnt, plain)._pack()
+
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
         if not is_fitted(
@@ -192,13 +211,10 @@ class MaxEnt(SavedModel, BaseEstimator):
             names += _labels("equality", columns, F.shape[1])
         n_equal = blocks[0].shape[1] if blocks else 0
         if self.inequality is not None:
-            if not isinstance(self.inequality, list | tuple) or len(self.inequality) != 2:
-                raise ValueError("inequality must be a pair (g, bound): g of shape (states, m) and bound of shape (m,)")
-            F, columns, own = read_moments("inequality[0]", self.inequality[0])
-            order = align_states("inequality[0]", self.inequality[0], "features", states) if blocks and own else None
+            F, bound, columns, own = self._read_inequality(states)
             states = own if states is None else states
-            blocks.append(F if order is None else F[order])
-            targets.append(read_targets("inequality[1]", self.inequality[1], "inequality[0]", columns, F.shape[1]))
+            blocks.append(F)
+            targets.append(bound)
             names += _labels("inequality", columns, F.shape[1])
         if not blocks:
             raise ValueError("MaxEnt needs moments: give features and equality, or inequality, or both")
@@ -208,6 +224,17 @@ class MaxEnt(SavedModel, BaseEstimator):
         prior = np.ones(count) if self.prior is None else self._read_prior(states)
         live = np.exp(Categorical(count, prior).log_prior) > 0.0
         return MomentProblem(np.hstack(blocks)[live], np.concatenate(targets), n_equal, prior[live], tuple(names)), live
+
+    def _read_inequality(self, states: Any) -> tuple[FloatArray, FloatArray, Any, Any]:
+        """The functions in the order of the states of `features`, their bounds, and the names of columns and of states."""
+        if not isinstance(self.inequality, list | tuple) or len(self.inequality) != 2:
+            raise ValueError("inequality must be a pair (g, bound): g of shape (states, m) and bound of shape (m,)")
+        F, columns, own = read_moments("inequality[0]", self.inequality[0])
+        if self.features is not None and own:
+            order = align_states("inequality[0]", self.inequality[0], "features", states)
+            F = F if order is None else F[order]
+        bound = read_targets("inequality[1]", self.inequality[1], "inequality[0]", columns, F.shape[1])
+        return F, bound, columns, own
 
     def _read_prior(self, states: Any) -> FloatArray:
         """The prior in the order of the states, by name if both have names."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.names import listed, repeated
 from ..core.results import FloatArray
+from .data import refuse_times
 
 Names = Sequence[Hashable] | None
 
@@ -18,6 +19,7 @@ def read_moments(name: str, value: Any) -> tuple[FloatArray, Names, Names]:
 
     A frame has both (a plain numbering of states is no name), a series or a dict of columns has names of columns.
     """
+    refuse_times(name, value)
     columns = _columns(value)
     table = {key: np.asarray(column) for key, column in value.items()} if isinstance(value, Mapping) else value
     try:

@@ -72,6 +72,16 @@ def match_columns(
     return np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
 
 
+def take_columns(X: Any, places: IntArray | None) -> Any:
+    """The columns of a data frame at these positions, before anyone reads the others; X itself for None."""
+    if places is None:
+        return X
+    if hasattr(X, "iloc"):
+        return X.iloc[:, places]
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    return np.asarray(X)[:, places] if names is None else X.select([names[j] for j in places])
+
+
 def is_numbering(names: Iterable[Any], count: int) -> bool:
     """Whether names are the integers from 0 to count - 1, in any order."""
     return set(names) == set(range(count)) and not any(isinstance(name, str | float) for name in names)

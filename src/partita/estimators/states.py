@@ -12,6 +12,7 @@ from ..core.names import listed
 from ..core.results import IntArray
 from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..core.warn import warn
+from .data import refuse_times
 
 #: States from which a column looks like a quantity rather than a set of labels.
 MANY = 50
@@ -78,6 +79,7 @@ def read_states(X: Any, names: Sequence[Any] | None = None, spins: bool = False)
     spins : bool
         Take -1 and 1 alone as 1 and unknown, as one question may have them. Else they are refused.
     """
+    refuse_times("X", X)
     found = np.asarray(X)
     if found.ndim != 2 or found.shape[0] == 0:
         raise ValueError(f"X must have shape (n_samples, n_variables) with at least one row, got {found.shape}")

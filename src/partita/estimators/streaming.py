@@ -18,7 +18,7 @@ from ..core.validation import check_weights
 from ..solvers import StochasticBound
 from ..solvers.stochastic import Stream
 from .class_order import ClassOrder
-from .data import sound_input, unchanged_on_failure
+from .data import plain_labels, sound_input, text_is_named, unchanged_on_failure
 from .seeded_solver import seeded_solver, solver_seed
 
 #: Numbers of X taken into memory at once.
@@ -95,7 +95,7 @@ class StreamingMixin:
             solver = StochasticBound(random_state=solver_seed(self.random_state))
         first = not hasattr(self, "coef_")
         self._check_classes(classes, first)
-        X = sound_input(X)
+        X, y = sound_input(X), plain_labels(y)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if not hasattr(y, "__len__") or len(y) != rows:
             raise ValueError(f"X and y must have as many rows; got {rows} and {len(y) if hasattr(y, '__len__') else y!r}")
@@ -104,16 +104,17 @@ class StreamingMixin:
         stream: Any = getattr(self, "_stream", None)  # never changed: the solver works on a copy
         for lo, hi in pieces:
             whole = len(pieces) == 1
-            part = validate_data(
-                self,
-                X if whole else X[lo:hi],
-                y if whole else y[lo:hi],
-                reset=first and lo == 0,
-                accept_sparse="csr",
-                dtype=np.float64,
-                order="C",
-                accept_large_sparse=True,
-            )
+            with text_is_named(X):
+                part = validate_data(
+                    self,
+                    X if whole else X[lo:hi],
+                    y if whole else y[lo:hi],
+                    reset=first and lo == 0,
+                    accept_sparse="csr",
+                    dtype=np.float64,
+                    order="C",
+                    accept_large_sparse=True,
+                )
             stream = self._absorb(solver, stream, *part, None if weights is None else weights[lo:hi])
         self._stream = stream
         self.n_seen_ = stream.seen
@@ -128,7 +129,12 @@ class StreamingMixin:
         if first and classes is None:
             raise ValueError("classes must be given in the first call to partial_fit: all labels that will ever come")
         if first:
-            self.classes_ = np.unique(classes)
+            try:
+                self.classes_ = np.unique(classes)
+            except TypeError:
+                raise ValueError(f"classes must be labels of one type, strings or numbers, got {classes!r}") from None
+            if self.classes_.dtype.kind == "f" and not np.isfinite(self.classes_).all():
+                raise ValueError(f"classes must be finite, got {self.classes_.tolist()}: NaN is no label")
             if len(self.classes_) < 2:
                 raise ValueError(f"classes must hold at least two labels, got {self.classes_.tolist()}")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -136,10 +142,15 @@ class StreamingMixin:
 
     def _absorb(self: Any, solver: StochasticBound, stream: Any, X: Any, y: Any, weights: Any) -> Any:
         """One piece, already checked, through the solver; writes coef_ and intercept_."""
-        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-        unknown = self.classes_[codes] != y
+        try:
+            codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+            unknown = self.classes_[codes] != y
+        except TypeError:  # what cannot be compared with a class is none
+            known = self.classes_.tolist()
+            unknown = np.array([label not in known for label in y.tolist()])
+            codes = np.array([known.index(label) for label in y[~unknown].tolist()], dtype=np.int64)
         if unknown.any():
-            raise ValueError(f"y holds {y[unknown][0]!r}, which is not among the classes {self.classes_.tolist()}")
+            raise ValueError(f"y holds {y[unknown].tolist()[0]!r}, which is not among the classes {self.classes_.tolist()}")
         self._check_prior(self.classes_, codes)
         weights = np.ones(len(codes)) if weights is None else weights
         if self.class_weight is not None:

@@ -93,7 +93,8 @@ def _word(value: Any, c: int, where: str) -> str:
 
 
 def _labels(y: Any, lengths: list[int]) -> list[str]:
-    rows = [list(row) if isinstance(row, Iterable) and not isinstance(row, str | bytes) else row for row in y]
+    plain = [row.to_pylist() if hasattr(row, "to_pylist") else row for row in y]  # arrays of pyarrow
+    rows = [list(row) if isinstance(row, Iterable) and not isinstance(row, str | bytes) else row for row in plain]
     if len(rows) != len(lengths):
         raise ValueError(f"X and y must have as many sequences; got {len(lengths)} and {len(rows)}")
     out: list[str] = []

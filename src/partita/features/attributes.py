@@ -49,6 +49,9 @@ class AttributeIndex:
         self._names: list[str] | None = list(names)
         self._table: defaultdict[str, int] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hashing": self.hashing, "_names": self.names, "_table": None}  # the table holds a method of its own
+
     @property
     def names(self) -> list[str]:
         """Names of the columns; none if they are hashed."""

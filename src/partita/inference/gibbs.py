@@ -74,7 +74,7 @@ def _run(
     check_count("n_chains", n_chains, minimum=1)
     inner = layout(graph)
     states, tables = inner.scores(potentials)
-    if not inner.prune(states, tables):
+    if not (inner.prune(states, tables) and (inner.constant(potentials) > -np.inf).all()):
         raise ValueError("potentials forbid every configuration: the partition function is zero")
     rows, rng = len(states), generator(random_state)
     seeds = rng.integers(0, 2**63, (rows, n_chains))

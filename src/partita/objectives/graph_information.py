@@ -92,7 +92,8 @@ def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
     if o.engine not in ("exact", "composite"):
         raise ValueError(
             f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
-            "about the spread of the estimates. Raise memory_limit, or bootstrap"
+            "about the spread of the estimates. Fit with likelihood='full' and engine='exact' (if that is too large, with a "
+            "higher memory_limit in engine_options), or with likelihood='pseudo', or bootstrap"
         )
 
 
