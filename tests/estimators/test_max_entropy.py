@@ -292,7 +292,9 @@ def test_names_win_in_inequalities_states_and_prior():
         inequality=(other, {"x": 0.15, "y": 0.5}),
         prior=pandas.Series({"both": 4, "a": 2, "none": 1, "b": 3}),
     ).fit()
-    np.testing.assert_allclose(model.probabilities_, expected.probabilities_, atol=1e-9)
+    # Four moments of four states depend on each other, so that multipliers are not unique: Newton's method stops for want of
+    # digits with moments right to 1e-7, and where it does so depends on the order of the columns.
+    np.testing.assert_allclose(model.probabilities_, expected.probabilities_, atol=1e-6)
     by_dict = MaxEnt(frame, [0.2, 0.6], prior={"both": 4, "a": 2, "none": 1, "b": 3}).fit()
     np.testing.assert_allclose(by_dict.probabilities_, MaxEnt(STATES, [0.2, 0.6], prior=[1, 2, 3, 4]).fit().probabilities_)
 
@@ -367,6 +369,7 @@ def test_an_interrupt_at_any_call_leaves_the_model_whole(targets):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit()
+            sys.setprofile(None)
             kept += model.status_ is Status.INTERRUPTED
             assert len(model.trace_) > 0
             assert model.probabilities_.sum() == pytest.approx(1.0)
