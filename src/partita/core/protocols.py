@@ -35,6 +35,9 @@ class Capability(Enum):
     EM_STEP = "the parameters after an iteration of EM (point.em_step)"
     CONSTRAINED_STEP = "the minimiser of a quadratic model within its constraints (point.constrained_step)"
 
+    # Members are singletons, and sets of them are compared in every fit: by address, not by name in Python.
+    __hash__ = object.__hash__
+
 
 #: Names of the quadratic upper bounds that `point.model` may offer (`partita.bounds.potential` describes them).
 BOUNDS = ("bohning", "symmetric", "symmetric_proved", "descending", "given", "ascending")

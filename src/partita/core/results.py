@@ -230,7 +230,12 @@ class Trace:
 
 def measure(point: Any, scale: float, seconds: float) -> Row:
     """The row of a trace that describes a point."""
-    return float(point.value), float(np.abs(point.gradient).max(initial=0.0)) / scale, float(point.gap), seconds
+    return (
+        float(point.value),
+        float(np.maximum.reduce(np.abs(point.gradient), initial=0.0)) / scale,
+        float(point.gap),
+        seconds,
+    )
 
 
 @dataclass(frozen=True)

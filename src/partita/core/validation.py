@@ -12,6 +12,8 @@ from .protocols import LOW_RANK
 
 def check_real(name: str, value: Any, *, minimum: float = -np.inf, strict: bool = False, finite: bool = True) -> float:
     """Return `value` as a float, or raise a ValueError that names it."""
+    if type(value) is float and minimum < value < np.inf:  # nearly always, and these checks are part of small fits
+        return value
     bound = "" if minimum == -np.inf else f" {'>' if strict else '>='} {minimum:g}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be a number{bound}, got {value!r} ({type(value).__name__})")
@@ -23,7 +25,7 @@ def check_real(name: str, value: Any, *, minimum: float = -np.inf, strict: bool 
 
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer, of Python or NumPy, and no bool."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 def check_count(name: str, value: Any, *, minimum: int = 0) -> int:
@@ -35,7 +37,7 @@ def check_count(name: str, value: Any, *, minimum: int = 0) -> int:
 
 def check_flag(name: str, value: Any) -> bool:
     """Return `value` as a bool, or raise a ValueError that names it."""
-    if not isinstance(value, bool | np.bool_):
+    if value is not True and value is not False and not isinstance(value, np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 

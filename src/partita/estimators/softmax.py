@@ -339,7 +339,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def _store(self, classes: Any, point: Any, solution: Solution) -> None:
         coefficients, intercepts = point.objective.features.unpack(point.parameters)
         self.classes_ = classes
-        self.log_prior_ = Categorical(len(classes), self.prior).log_prior
+        self.log_prior_ = np.zeros(len(classes)) if self.prior is None else Categorical(len(classes), self.prior).log_prior
         self.coef_ = np.ascontiguousarray(coefficients)
         self.intercept_ = intercepts.copy()
         self.n_iter_ = solution.n_iter
