@@ -17,6 +17,8 @@ def constraints() -> list[str]:
     """``name==version`` for each ``name>=version`` that Partita needs; for extras any patch of it: some lack the first."""
     project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
     extras = [item for name in EXTRAS for item in project["optional-dependencies"][name]]
+    # Later ones of these do not work with the oldest NumPy.
+    extras += [item for item in project["optional-dependencies"]["test"] if item.startswith("pyarrow")]
     return [*_pinned(project["dependencies"], ""), *_pinned(extras, ".*")]
 
 

@@ -34,7 +34,7 @@ def test_whole_matrices_of_every_format_are_taken(kind):
 
 def test_what_a_matrix_remembers_of_its_order_is_not_believed():
     rng = np.random.default_rng(0)
-    X, y = sp.random_array((60, 5), density=0.5, rng=rng, format="csr"), np.arange(60) % 3
+    X, y = sp.random_array((60, 5), density=0.5, random_state=rng, format="csr"), np.arange(60) % 3
     expected = SoftmaxRegression(tol=1e-10).fit(X.toarray(), y).coef_
     Y = X.copy()
     assert Y.has_canonical_format  # remembered from here on

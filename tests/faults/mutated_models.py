@@ -205,8 +205,10 @@ CHANGES += [change_entry, change_entry, change_all, swap_arrays, drop_array, no_
 def mutated(parts: Parts, rng: np.random.Generator) -> tuple[Parts, str, bool]:
     """A changed copy, what was changed, and whether it could be another legal model."""
     parts = copy.deepcopy(parts[0]), dict(parts[1])
-    said, legal = [], True
-    for _ in range(1 if rng.random() < 0.8 else 2):
+    # Of two changes one may make good what the other broke: only single ones are judged by their answers.
+    count = 1 if rng.random() < 0.8 else 2
+    said, legal = [], count == 2
+    for _ in range(count):
         try:
             what, fine = CHANGES[int(rng.integers(len(CHANGES)))](parts, rng)
         except (
@@ -218,7 +220,7 @@ def mutated(parts: Parts, rng: np.random.Generator) -> tuple[Parts, str, bool]:
         ):  # an earlier change left nothing to change
             continue
         said.append(what)
-        legal = legal and fine
+        legal = legal or fine
     return parts, "; ".join(said), legal
 
 

@@ -18,6 +18,7 @@ from ..solvers import EM
 from .convergence import warn_if_short
 from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
 from .data import unchanged_on_failure
+from .loaded import check_run
 from .network_data import NetworkLayout, describe
 from .network_inference import NetworkInference
 from .network_parts import PARTS, checked_layout
@@ -341,6 +342,8 @@ class BayesianNetwork(SavedModel, NetworkInference):
         if not set(PARTS) & set(vars(self)):
             return
         layout = checked_layout(vars(self))
+        if "trace_" in vars(self):
+            check_run(self)
         if "columns_" not in vars(self):  # a file of an older version
             names = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else None
             self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]

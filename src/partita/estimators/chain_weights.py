@@ -165,6 +165,9 @@ def check_weights_fit(model: Any, states: Any) -> None:
         keys = pairs @ np.array([n, 1])
         if not (keys[1:] > keys[:-1]).all() and len(np.unique(keys)) < len(keys):
             raise ModelFileError(f"{name} holds a pair twice")
+    if hasattr(model, "input_kind_") and not (hasattr(model, "column_mean_") and hasattr(model, "column_spread_")):
+        raise ModelFileError("column_mean_ and column_spread_ are missing")
+    model._inputs  # noqa: B018 (raises if they do not fit)
     check_run(model)
 
 

@@ -173,17 +173,23 @@ def _plain(X: Any, y: Any) -> bool:
     )
 
 
-@contextmanager
-def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put every attribute of the estimator back if the block raises, an interrupt included."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException as error:
-        estimator.__dict__ = before  # in one step: a second interrupt finds all of it or nothing
-        if is_interrupt(error):
-            raise KeyboardInterrupt from error
-        raise
+class unchanged_on_failure:
+    """Put every attribute of the estimator back if the block raises, an interrupt included.
+
+    No generator: one that an interrupt keeps from its end is closed later, and would put things back then.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator, self.before = estimator, dict(estimator.__dict__)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            self.estimator.__dict__ = self.before  # in one step: a second interrupt finds all of it or nothing
+            if is_interrupt(error):
+                raise KeyboardInterrupt from error
 
 
 class ListInput:

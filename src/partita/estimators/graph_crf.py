@@ -192,6 +192,9 @@ class GraphCRF(ListInput, GraphModel):
             return
         check_bool(self, "symmetric_")
         check_bool(self, "fit_intercept_")
+        names = [*getattr(self, "columns_", {}).values()] if isinstance(getattr(self, "columns_", {}), dict) else [None]
+        if not all(isinstance(columns, list) for columns in [*names, getattr(self, "directed_", [])]):
+            raise ModelFileError("columns_ must be a dict of lists of names, and directed_ a list of names of edges")
         classes = self._classes()
         for kind, labels in classes.items():
             check_labels(f"classes_[{kind!r}]", labels, floats=True)

@@ -74,17 +74,20 @@ class StreamingMixin:
         with unchanged_on_failure(self):
             for name in ("coef_", "_stream", "n_seen_"):
                 self.__dict__.pop(name, None)
-            try:
-                for batch in batches:
-                    self.partial_fit(batch[0], batch[1], classes, *batch[2:])
-            except KeyboardInterrupt:
-                pass_on_in_search()
-                if not hasattr(self, "coef_"):
-                    raise
-                self.status_ = Status.INTERRUPTED
-            if not hasattr(self, "coef_"):
-                raise ValueError("batches is empty: there was nothing to learn from")
+            self._fit_pieces(batches, classes)
         return self
+
+    def _fit_pieces(self: Any, batches: Iterable[Any], classes: Any) -> None:
+        try:
+            for batch in batches:
+                self.partial_fit(batch[0], batch[1], classes, *batch[2:])
+        except KeyboardInterrupt:
+            pass_on_in_search()
+            if not hasattr(self, "coef_"):
+                raise
+            self.status_ = Status.INTERRUPTED
+        if not hasattr(self, "coef_"):
+            raise ValueError("batches is empty: there was nothing to learn from")
 
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         self._check_parameters()
