@@ -51,7 +51,7 @@ def test_rows_of_frames_are_dicts():
     for sequence in (frame, table, [frame.iloc[0]], list(frame.itertuples()), [struct], frame.to_records(index=False)):
         vectorizer = AttributeVectorizer()
         vectorizer.fit_transform([sequence])
-        assert vectorizer.attributes_ == NAMES
+        assert sorted(vectorizer.attributes_) == sorted(NAMES)  # older pyarrow sorts the fields of a struct made of dicts
     assert as_record(pd.Series(["a", "b"])) is None  # no names: a list of attributes, as before
     with pytest.raises(ValueError, match="different names, got 'a' twice"):
         Frame.of(pd.DataFrame([[1, 2]], columns=["a", "a"]))
