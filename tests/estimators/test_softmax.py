@@ -474,15 +474,20 @@ def test_pieces_with_labels_that_are_no_classes_are_refused(label):
             SoftmaxRegression().partial_fit(X, y, classes=classes)
 
 
-def test_text_in_a_frame_is_told_by_its_column():
-    pandas = pytest.importorskip("pandas")
-    X, y = data("iris")
-    frame = pandas.DataFrame(X, columns=list("abcd")).assign(city="Rome")
+def every_kind_of(frame):
+    """A frame of pandas, and the same of polars and pyarrow where they are installed."""
     frames = [frame]
     with contextlib.suppress(ImportError):
         frames.append(__import__("polars").from_pandas(frame))
         frames.append(__import__("pyarrow").Table.from_pandas(frame))
-    for made in frames:
+    return frames
+
+
+def test_text_in_a_frame_is_told_by_its_column():
+    pandas = pytest.importorskip("pandas")
+    X, y = data("iris")
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(city="Rome")
+    for made in every_kind_of(frame):
         with pytest.raises(ValueError, match="column 'city' of X holds text"):
             SoftmaxRegression().fit(made, y)
         with pytest.raises(ValueError, match="column 'city' of X holds text"):
@@ -497,11 +502,7 @@ def test_dates_are_not_taken_for_numbers():
     frame = pandas.DataFrame(X, columns=list("abcd"))
     day = pandas.date_range("2020-01-01", periods=len(X))
     for dates in (frame.assign(day=day), frame[[]].assign(day=day), frame.assign(day=day.tz_localize("UTC"))):
-        frames = [dates]
-        with contextlib.suppress(ImportError):
-            frames.append(__import__("polars").from_pandas(dates))
-            frames.append(__import__("pyarrow").Table.from_pandas(dates))
-        for made in frames:
+        for made in every_kind_of(dates):
             with pytest.raises(ValueError, match="column 'day' of X holds dates or times"):
                 SoftmaxRegression().fit(made, y)
     with pytest.raises(ValueError, match="X holds dates or times"):
