@@ -13,7 +13,8 @@ from uai import timed
 
 from partita import MatchingCRF
 from partita.features.edges import EdgeFeatures
-from partita.inference.frank_wolfe import VARIANTS, MatchingEnergy, maximize
+from partita.inference.frank_wolfe import VARIANTS, maximize
+from partita.inference.matching_frank_wolfe import MatchingEnergy
 from partita.objectives.matching import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching, Matching
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from partita import BlockFrankWolfe, MatchingCRF
-from partita.inference.frank_wolfe import VARIANTS, MatchingEnergy, covering, matching_frank_wolfe, maximize
+from partita.inference.frank_wolfe import VARIANTS, maximize
 from partita.inference.matching_bethe import matching_bethe
+from partita.inference.matching_frank_wolfe import MatchingEnergy, covering, matching_frank_wolfe
 from partita.structures import BipartiteMatching, FactorGraph, Matching
 
 

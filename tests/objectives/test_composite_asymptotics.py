@@ -6,7 +6,8 @@ import pytest
 from partita.core.errors import TooLargeError
 from partita.features.statistics import table_types
 from partita.features.tied_tables import TiedTables
-from partita.objectives.composite_asymptotics import Enumeration, blocks_given_rest, efficiency
+from partita.objectives.composite_asymptotics import Enumeration, blocks_given_rest
+from partita.objectives.composite_efficiency import efficiency
 from partita.objectives.policies import Independent, Listed, Multinomial, Product
 from partita.structures import FactorGraph
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from test_composite_asymptotics import boltzmann, mixture
 
 from partita.core import Status
-from partita.objectives.composite_asymptotics import efficiency
+from partita.objectives.composite_efficiency import efficiency
 from partita.objectives.composite_weights import alternate, best_weights
 from partita.objectives.policies import Independent
 

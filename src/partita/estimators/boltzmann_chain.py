@@ -19,7 +19,7 @@ from ..core.simplex import normalized
 from ..core.validation import check_count, check_real, check_verbose, check_weights
 from ..objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
 from ..objectives.chain_composite import composite_of
-from ..objectives.composite_cost import chain_operations
+from ..objectives.chain_operations import chain_operations
 from ..objectives.composite_likelihood import CompositeLikelihood
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize

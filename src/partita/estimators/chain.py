@@ -19,9 +19,8 @@ from ..features.chain_layout import ChainLayout
 from ..features.tied import TiedFeatures
 from ..objectives.chain import ChainLikelihood
 from ..objectives.chain_composite import ChainComposite, composite_of
-from ..objectives.composite_cost import chain_operations
-from ..objectives.composite_likelihood import AUTO, CompositeLikelihood
-from ..objectives.likelihood_objects import FULL
+from ..objectives.chain_operations import chain_operations
+from ..objectives.composite_likelihood import AUTO, FULL, CompositeLikelihood
 from ..objectives.refinement import newton_step
 from ..report import ProgressPrinter
 from ..solvers import make_solver, minimize

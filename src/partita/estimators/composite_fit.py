@@ -9,10 +9,9 @@ import numpy as np
 
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_real
-from ..objectives.composite_cost import choose
-from ..objectives.composite_likelihood import CompositeLikelihood
+from ..objectives.composite_budget import choose
+from ..objectives.composite_likelihood import FULL, CompositeLikelihood
 from ..objectives.composite_weights import alternate
-from ..objectives.likelihood_objects import FULL
 
 #: Orders that a policy under a budget is made of.
 BUDGET_ORDERS = (1, 2, FULL)

@@ -14,13 +14,12 @@ from ..core.results import FloatArray, IntArray, Solution, Status
 from ..core.validation import check_choice, check_count, check_flag, check_level, check_real, check_verbose
 from ..features.tied_tables import TiedTables
 from ..objectives.composite import GraphComposite
-from ..objectives.composite_asymptotics import relative_size
 from ..objectives.composite_cost import graph_operations
-from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
+from ..objectives.composite_efficiency import relative_size
+from ..objectives.composite_likelihood import FULL, CompositeLikelihood, as_composite
 from ..objectives.graph import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objectives.graph_information import determined, graph_covariance, graph_errors, graph_influence
 from ..objectives.information import warn_of_many_weights
-from ..objectives.likelihood_objects import FULL
 from ..objectives.refinement import newton_step
 from ..report import CoefficientTable, ProgressPrinter
 from ..solvers import make_solver, minimize

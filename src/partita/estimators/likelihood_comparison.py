@@ -12,10 +12,10 @@ from sklearn.base import clone
 from ..core.random import generator
 from ..core.results import FloatArray
 from ..objectives.composite import GraphComposite
-from ..objectives.composite_asymptotics import Limits, efficiency
+from ..objectives.composite_asymptotics import Limits
 from ..objectives.composite_cost import graph_operations
-from ..objectives.composite_likelihood import CompositeLikelihood, as_composite
-from ..objectives.likelihood_objects import FULL
+from ..objectives.composite_efficiency import efficiency
+from ..objectives.composite_likelihood import FULL, CompositeLikelihood, as_composite
 from ..report.tradeoff import Tradeoff
 
 #: Examples on which a pass is timed if there are no data, and passes.

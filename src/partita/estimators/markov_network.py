@@ -20,6 +20,7 @@ from ..core.validation import check_choice, check_count, check_flag, check_weigh
 from ..features.statistics import STATISTICS, table_types
 from ..features.tied_tables import TiedTables
 from ..inference.partition_bounds import log_partition_bounds
+from ..objectives.composite_asymptotics import Limits
 from ..structures import FactorGraph
 from ..structures.evidence import Evidence, check_states
 from .data import unchanged_on_failure
@@ -273,6 +274,10 @@ class MarkovNetwork(GraphModel):
         names = self._named()
         numbered = all(isinstance(v, numbers.Integral) for v in names)
         return self._tables(counts, *self._scopes(len(counts), None if numbered else names), self.statistics)
+
+    def composite_limits(self, theta: Any, samples: int, random_state: Any) -> Limits:
+        """What estimates by composite likelihoods tend to if this network is true; by default with its own weights."""
+        return Limits(self.feature_map(), self.parameters_ if theta is None else theta, samples, random_state)
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()

@@ -14,22 +14,13 @@ from .. import __version__
 from ..core.errors import ModelFileError
 from ..core.random import generator
 from ..core.results import Status, Trace
+from ..core.stored import STORED
 from ..core.validation import check_flag
-from ..io import DiscreteNetwork, open_model, write_model
-from ..objectives import constraints
-from ..objectives.composite_likelihood import CompositeLikelihood
+from ..io import open_model, write_model
 from ..solvers.auto import SOLVERS
-from .weight_constraints import WeightBounds, WeightTies
 
 _ESTIMATORS: dict[str, type[SavedModel]] = {}
 _SOLVER_CLASSES = {cls.__name__: cls for cls in SOLVERS.values()}
-_VALUE_CLASSES = {
-    cls.__name__: cls
-    for cls in (
-        *(constraints.Box, constraints.Linear, constraints.Ties, constraints.Monotone),
-        *(constraints.Simplex, constraints.Ball, WeightBounds, WeightTies, CompositeLikelihood, DiscreteNetwork),
-    )
-}
 T = TypeVar("T", bound="SavedModel")
 
 
@@ -111,11 +102,23 @@ def load(path: str | os.PathLike[str], mmap: bool = False) -> Any:
     with open_model(path, mmap=check_flag("mmap", mmap)) as (kind, values, arrays):
         if kind == "SequenceData":
             raise ModelFileError(f"{os.fspath(path)} holds SequenceData, which is no estimator: use SequenceData.load")
+        _import_public(kind)
         if kind not in _ESTIMATORS:
             raise ModelFileError(f"{os.fspath(path)} holds an unknown estimator {kind!r}; upgrade Partita to read it")
         estimator = _ESTIMATORS[kind]._unpack(values, arrays)
         estimator._validate_loaded()
     return estimator
+
+
+def _import_public(name: str) -> None:
+    """Import the public class of a name, if there is one: estimators and stored values are known once they are imported."""
+    import partita
+
+    from .. import constraints, io
+
+    for face in (partita, constraints, io):
+        if name in face.__all__:
+            getattr(face, name)
 
 
 def _encode(name: str, value: Any) -> Any:
@@ -139,7 +142,7 @@ def _encode(name: str, value: Any) -> Any:
     if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
         options = {entry.name: _encode(f"{name}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)}
         return {"solver": type(value).__name__, "options": options}
-    if is_dataclass(value) and type(value).__name__ in _VALUE_CLASSES:
+    if is_dataclass(value) and type(value) in STORED.values():
         options = {entry.name: _encode(name, getattr(value, entry.name)) for entry in fields(value)}
         return {"constraint": type(value).__name__, "options": options}
     shown = repr(value)[:200]
@@ -158,7 +161,8 @@ def _decode(value: Any) -> Any:
     if "tuple" in value:
         return tuple(_decode(item) for item in value["tuple"])
     if "constraint" in value:
-        return _VALUE_CLASSES[value["constraint"]](**{key: _decode(item) for key, item in value["options"].items()})
+        _import_public(value["constraint"])
+        return STORED[value["constraint"]](**{key: _decode(item) for key, item in value["options"].items()})
     if "array" in value:
         return np.array([item if isinstance(item, list) else _decode(item) for item in value["array"]])
     if "items" in value:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..core.results import FloatArray, IntArray
+from ..core.stored import stored
 from ..core.validation import check_real
 from ..features.chain_layout import ChainLayout
 
 
+@stored
 @dataclass(frozen=True)
 class WeightBounds:
     """Bounds on weights of a `ChainCRF`.
@@ -66,6 +68,7 @@ class WeightBounds:
         return np.flatnonzero(wanted)
 
 
+@stored
 @dataclass(frozen=True)
 class WeightTies:
     """Weights of a `ChainCRF` that are equal, group by group.

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.errors import TooLargeError
 from ..core.results import FloatArray, Result, Status
 from ..kernels import belief_propagation as kernels
 from ..structures import FactorGraph
+from ..structures.graph_registry import find_engine
 from ..structures.scopes import ranges
 from ..structures.trivial_bounds import trivial_bounds
 from .counting_numbers import factor_numbers, tree_numbers
-from .frank_wolfe import maximize
+from .frank_wolfe import FreeEnergy, maximize
 from .layout import given, layout
-from .map import JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, Oracle
-from .map.oracle import SHARES, answered
+from .map.oracle import SHARES, Oracle, answered
 
 
-class GraphEnergy:
+class GraphEnergy(FreeEnergy):
     """Potentials plus ``sum_i H_i - sum_a rho_a (sum_{i in a} H_i - H_a)``, where H are entropies of tables.
 
     Parameters
@@ -107,17 +106,6 @@ class GraphEnergy:
         return np.asarray(1.0 / self._sizes)[None]
 
 
-def find_oracle(graph: FactorGraph) -> Oracle:
-    """A maximum flow for pairs of variables with two states, else a junction tree if it fits, else a linear program."""
-    if graph.binary_pairs:
-        return MaxFlowOracle(graph)
-    try:
-        graph.tree()
-    except TooLargeError:
-        return LinearProgramOracle(graph)
-    return JunctionTreeOracle(graph)
-
-
 def graph_frank_wolfe(
     graph: FactorGraph,
     potentials: FloatArray,
@@ -147,7 +135,7 @@ def graph_frank_wolfe(
     inner = layout(graph, merge=False)
     numbers = np.ones(graph.n_factors)
     numbers[inner.host_factors] = tree_numbers(inner) if rho is None else factor_numbers(graph, inner, rho)
-    solver: Any = find_oracle(graph) if oracle is None else oracle
+    solver: Any = find_engine("oracle")(graph) if oracle is None else oracle
     energies = [GraphEnergy(graph, row, numbers, solver) for row in potentials]
     found = [maximize(energy, variant, tol, max_iter) for energy in energies]
     delta = np.array([energy.delta for energy in energies])

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..core.results import FloatArray, IntArray
-from .map.assignment import assignment_duals
+from ..structures.matching_registry import find_engine
 
 #: Steps of power iteration.
 STEPS = 300
@@ -32,7 +32,7 @@ def frozen(weights: FloatArray) -> tuple[IntArray, float, float]:
     n = len(weights)
     columns = linear_sum_assignment(weights, maximize=True)[1]
     value = float(weights[np.arange(n), columns].sum())
-    u, v = assignment_duals(weights, columns)
+    u, v = find_engine("assignment_duals")(weights, columns)
     A = np.exp(np.minimum((weights - u[:, None] - v)[:, columns], 0.0))  # has the same spectral radius, and no entry above 1
     np.fill_diagonal(A, 0.0)
     x, least = np.ones(n), np.inf

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.memory import check_memory, product
 from ..core.results import FloatArray
+from ..core.stored import stored
 from ..core.warn import warn
 from ..structures import FactorGraph
 from ..structures.bayes_net import find_cycle
@@ -38,6 +39,7 @@ PLAIN = re.compile(r"""(?:(?!//|/\*)[^\s{}()\[\]|,;"])+""")
 KEYWORDS = frozenset(("default", "discrete", "network", "probability", "property", "table", "type", "variable"))
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class DiscreteNetwork:
     """A Bayesian network of variables with finitely many states, by name.

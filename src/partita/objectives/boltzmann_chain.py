@@ -18,8 +18,7 @@ from .by_products import ByProducts
 from .chain import ChainPoint
 from .chain_batches import transition_counts
 from .chain_composite import ChainObjects, moments_by_order
-from .composite_likelihood import CompositeLikelihood
-from .likelihood_objects import FULL
+from .composite_likelihood import FULL, CompositeLikelihood
 
 
 class BoltzmannChainLikelihood(ByProducts):

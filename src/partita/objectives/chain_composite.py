@@ -18,9 +18,8 @@ from ..kernels import chain_decode
 from ..structures.chain_windows import Windows, WindowSums
 from .chain import ChainLikelihood, ChainPoint, Scores
 from .chain_batches import indicators
-from .composite_likelihood import CompositeLikelihood, as_composite
+from .composite_likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
 from .l1 import mixture_divergence
-from .likelihood_objects import FULL, PAIRS
 
 #: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
 EXACT = 150

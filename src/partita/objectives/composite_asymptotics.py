@@ -8,29 +8,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.errors import TooLargeError
 from ..core.results import FloatArray, IntArray
-from ..core.validation import check_choice
 from ..features.tied_tables import TiedTables
 from .composite import GraphComposite, dense_hessian
+from .composite_efficiency import inverse_information
+from .composite_likelihood import FULL, CompositeLikelihood
 from .composite_weights import best_weights
 from .graph import GraphLikelihood
-from .likelihood_objects import FULL, Pair, object_pairs
+from .likelihood_objects import Pair, object_pairs
 from .policies import Policy
-
-if TYPE_CHECKING:
-    from .composite_likelihood import CompositeLikelihood
 
 #: Numbers of configurations times parameters that are held.
 LARGEST = 1_000_000
-MEASURES = ("det", "rdet", "trace")
-#: Share of the largest eigenvalue below which a matrix counts as singular.
-SINGULAR = 1e-12
 
 
 def blocks_given_rest(m: int, k: int) -> list[Pair]:
@@ -112,7 +107,7 @@ class Enumeration:
             for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
                 noise += beta[i] * beta[j] * extra[i, j] * ((scores[i].T * self.p) @ scores[j])
         S = (total.T * self.p) @ total + noise
-        inverse = _inverse(J, "the objects")
+        inverse = inverse_information(J, "the objects")
         return np.asarray(inverse @ S @ inverse)
 
     def moments(
@@ -132,20 +127,6 @@ class Enumeration:
             for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
                 S[groups[i], groups[j]] += extra[i, j] * (self.p @ (scores[i] * scores[j]))
         return J, S
-
-
-def efficiency(covariance: FloatArray, information: FloatArray, measure: str = "det") -> float:
-    """How many times the variance of the maximum likelihood estimate: determinants, their r-th root, or traces."""
-    return relative_size(covariance, _inverse(information, "the model"), measure)
-
-
-def relative_size(covariance: FloatArray, reference: FloatArray, measure: str = "det") -> float:
-    """The size of a covariance relative to another."""
-    check_choice("measure", measure, MEASURES)
-    if measure == "trace":
-        return float(np.trace(covariance) / np.trace(reference))
-    ratio = np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(reference)[1]
-    return float(np.exp(ratio / len(covariance) if measure == "rdet" else ratio))
 
 
 class Limits:
@@ -192,7 +173,7 @@ class Limits:
         """n times the variance of the estimates of n examples."""
         if composite.refine is not None:
             return (
-                _inverse(self.information, "the model")
+                inverse_information(self.information, "the model")
                 if composite.refine == FULL
                 else self.covariance(composite.refinement)
             )
@@ -205,7 +186,7 @@ class Limits:
         K = np.zeros_like(J)
         for S in point.score_chunks():
             K += S.T @ S
-        inverse = _inverse(J, "the objects")
+        inverse = inverse_information(J, "the objects")
         return np.asarray(inverse @ (K / len(self.rows)) @ inverse)
 
     def _objective(self, composite: CompositeLikelihood, beta: FloatArray) -> GraphComposite:
@@ -215,13 +196,3 @@ class Limits:
 def enumerable(features: TiedTables) -> bool:
     """Whether all configurations can be listed."""
     return float(np.prod(features.graph.cardinalities.astype(np.float64))) * features.size <= LARGEST
-
-
-def _inverse(J: FloatArray, of: str) -> FloatArray:
-    values = np.linalg.eigvalsh(J)
-    if not values[0] > SINGULAR * values[-1]:
-        raise ValueError(
-            f"the information of {of} is singular: some weights are not determined (tables with a weight for every entry "
-            "can be shifted, statistics='contrasts' cannot; or the objects do not cover the model)"
-        )
-    return np.asarray(np.linalg.inv(J))

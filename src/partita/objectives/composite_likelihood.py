@@ -4,21 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from ..core.stored import stored
 from ..core.validation import check_choice, check_flag, check_real
-from .composite_asymptotics import Limits, efficiency, relative_size
-from .likelihood_objects import FULL, PAIRS
+from .composite_efficiency import efficiency, relative_size
 from .policies import Independent, Multinomial, Policy, Product
+
+#: Names of orders that are not a number of variables: all of them, and objects that the user lists.
+FULL, PAIRS = "full", "pairs"
 
 POLICIES = ("independent", "multinomial", "product")
 AUTO = "auto"
 
 
+class Limits(Protocol):
+    """What estimates of a composite likelihood tend to if a model is true."""
+
+    @property
+    def information(self) -> FloatArray: ...
+    def covariance(self, composite: CompositeLikelihood) -> FloatArray: ...
+
+
+@runtime_checkable
+class HasLimits(Protocol):
+    """A model whose composite likelihoods have known limits."""
+
+    def composite_limits(self, theta: Any, samples: int, random_state: Any) -> Limits: ...
+
+
+@stored
 @dataclass(frozen=True)
 class CompositeLikelihood:
     """A weighted sum of objects log p(x_A | x_B), each computed for a random part of the examples.
@@ -208,10 +227,10 @@ class CompositeLikelihood:
         return efficiency(limits.covariance(self), limits.information, measure)
 
     @staticmethod
-    def _limits(net: Any, theta: Any, samples: int, random_state: Any) -> Limits:
-        if not hasattr(net, "feature_map"):
+    def _limits(net: HasLimits, theta: Any, samples: int, random_state: Any) -> Limits:
+        if not isinstance(net, HasLimits):
             raise ValueError(f"net must be a MarkovNetwork, got {type(net).__name__}")
-        return Limits(net.feature_map(), net.parameters_ if theta is None else theta, samples, random_state)
+        return net.composite_limits(theta, samples, random_state)
 
     def _generator(self) -> np.random.Generator:
         """Not the stream of the seed itself: data may have been drawn from that, and must not depend on what is selected."""

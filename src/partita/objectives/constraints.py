@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.stored import stored
 from ..core.validation import check_flag, check_real
 from .conic import canonical_cone, norm_ball
 from .feasible_set import FeasibleSet, merged_groups
@@ -112,6 +113,7 @@ def _row_set(size: int, rows: Any, lower: Any, upper: Any, **more: Any) -> Feasi
     return FeasibleSet(more.pop("box_lower", whole.lower), whole.upper, rows, low, high, **more)
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Box(Constraint):
     """Bounds on single coefficients.
@@ -156,6 +158,7 @@ class Box(Constraint):
         return whole
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Linear(Constraint):
     """Linear inequalities and equalities, ``lower <= sum A[r] * coef_ <= upper`` for every row r.
@@ -211,6 +214,7 @@ class Linear(Constraint):
         return _row_set(size, _rows(entries, size), lower, upper)
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Ties(Constraint):
     """Coefficients that share one value, exactly.
@@ -260,6 +264,7 @@ class Ties(Constraint):
         return _row_set(size, _rows(entries, size), 0.0, 0.0, ties=tuple(ties))
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Monotone(Constraint):
     """Coefficients ordered along features, in every selected class.
@@ -294,6 +299,7 @@ class Monotone(Constraint):
         return _row_set(size, _rows(entries, size), 0.0, np.inf)
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Simplex(Constraint):
     """Non-negative coefficients with a given sum in every selected class.
@@ -327,6 +333,7 @@ class Simplex(Constraint):
         return _row_set(size, _rows(entries, size), self.total, self.total, box_lower=lower)
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Ball(Constraint):
     """Coefficients within a distance of a center. Norms 1 and 2 need Clarabel (``pip install partita[constraints]``).

@@ -19,8 +19,9 @@ from ..features.tied_tables import TiedTables
 from ..structures.covariance import EntryCovariance
 from ..structures.evidence import Evidence
 from ..structures.factor_graph import MIXED, FactorGraph
-from .bethe_dual import DualBlocks, graph_blocks
+from .dual_blocks import DualBlocks
 from .graph_bounds import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
+from .graph_dual import graph_blocks
 from .graph_objective import GraphObjective
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,7 @@ from ..core.results import FloatArray, IntArray
 from ..structures.connected_sets import all_sets, components, connected_sets, neighbours
 from ..structures.factor_graph import FactorGraph
 from ..structures.scopes import Scopes
-
-if TYPE_CHECKING:
-    from .composite_likelihood import CompositeLikelihood
-
-#: Names of orders that are not a number of variables: all of them, and objects that the user lists.
-FULL, PAIRS = "full", "pairs"
+from .composite_likelihood import FULL, PAIRS, CompositeLikelihood
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 

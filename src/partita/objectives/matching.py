@@ -14,8 +14,9 @@ from ..core.results import FloatArray, Result
 from ..core.stopped_short import holding
 from ..core.weights import held_down
 from ..features.edges import EdgeMap
-from .bethe_dual import DualBlocks, matching_blocks
 from .by_products import ByProducts
+from .dual_blocks import DualBlocks
+from .matching_dual import matching_blocks
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.engines import APPROXIMATE, find_engine
 from ..core.errors import TooLargeError
 from ..core.memory import check_memory, check_sample, product
 from ..core.parallel import Workers
@@ -21,6 +20,7 @@ from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count, check_real, is_whole
 from .elimination import Elimination, eliminate, joined, neighbours
+from .graph_registry import APPROXIMATE, find_engine
 from .junction_tree import JunctionTree
 from .mixture import Mixture
 from .scopes import Scopes, flat_scopes

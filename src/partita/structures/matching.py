@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.engines import find_engine
 from ..core.errors import TooLargeError
 from ..core.memory import check_memory, check_sample, product
 from ..core.parallel import Workers
@@ -19,6 +18,7 @@ from ..core.results import FloatArray, IntArray, Result
 from ..core.stopped_short import report
 from ..core.validation import check_choice, check_count, check_flag
 from ..kernels import matching_many, permanent
+from .matching_registry import find_engine
 
 ENGINES = ("auto", "exact", "bethe", "frank_wolfe", "perturb_and_map")
 #: Vertices of one side, or of a whole graph, up to which sums are exact at all, and up to which ``"auto"`` takes them.
@@ -113,7 +113,7 @@ class _Matchings:
         if name == "exact":
             result = self.free_energy(flat)
         elif name != "bethe":
-            result = replace(find_engine(f"matching_{name}")(self, flat, **options), engine=name)
+            result = replace(find_engine(name)(self, flat, **options), engine=name)
             report(f"engine {name}", result.status)
         else:
             result = self.free_energy(flat, **({"rho": 1.0} | options))
@@ -147,7 +147,7 @@ class _Matchings:
             marginals = np.zeros_like(weights)
             log_z = self._exact(weights, marginals)
             return Result(log_z, marginals, lower=log_z, upper=log_z)
-        result: Result = find_engine("matching_bethe")(self, weights, messages=messages, **options)
+        result: Result = find_engine("bethe")(self, weights, messages=messages, **options)
         report("engine bethe", result.status)
         return replace(result, engine="bethe")
 
@@ -299,7 +299,7 @@ class BipartiteMatching(_Matchings):
         """`size` permutations, shape (size, n), of one example: independent ones for small n, else by a Markov chain."""
         flat = self._one(potentials, size)
         if self.n > LARGEST_EXACT - 2 or options:
-            return np.asarray(find_engine("matching_chain")(self, flat[0], size, generator(random_state), **options))
+            return np.asarray(find_engine("markov_chain")(self, flat[0], size, generator(random_state), **options))
         A, _ = self._scaled(flat)
         sums = np.empty(1 << self.n)
         permanent.assignments(A[0], sums)
@@ -478,7 +478,7 @@ class Matching(_Matchings):
         a Markov chain."""
         flat = self._one(potentials, size)
         if self.n_vertices > LARGEST_EXACT - 2 or options:
-            return np.asarray(find_engine("matching_chain")(self, flat[0], size, generator(random_state), **options))
+            return np.asarray(find_engine("markov_chain")(self, flat[0], size, generator(random_state), **options))
         A, alone, _ = self._scaled(flat)
         sums = np.empty(1 << self.n_vertices)
         permanent.pairings(A[0], alone[0], sums)

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray
-from ..inference.counting_numbers import tree_numbers
-from ..inference.frank_wolfe import MatchingEnergy, certified
-from ..inference.graph_frank_wolfe import GraphEnergy, find_oracle
-from ..inference.layout import layout
-from ..inference.map import LinearProgramOracle
-from ..structures.mixture import each_example
-
-if TYPE_CHECKING:
-    from .graph import GraphLikelihood
-    from .matching import MatchingLikelihood
+from ..inference.frank_wolfe import certified
 
 #: The best step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
 LONGEST = 0.99
@@ -128,57 +119,3 @@ class DualBlocks:
         if derivative(LONGEST) <= 0.0:
             return LONGEST
         return float(brentq(derivative, 0.0, LONGEST, xtol=1e-10, rtol=1e-8))
-
-
-def matching_blocks(objective: MatchingLikelihood) -> DualBlocks:
-    """The dual for matchings, at the mean of matchings that have every edge.
-
-    Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
-    likelihood itself maximises over.
-    """
-    rho = 1.0 if objective.rho is None else objective.rho
-    blocks = []
-    for group in objective.groups:
-        energy = MatchingEnergy(group.structure, np.zeros(group.structure.n_edges), rho)
-        first = energy.start().mean(0)
-        for b, weight in enumerate(group.weights.tolist()):
-            features = group.features.example(b)
-            blocks.append(
-                Block(
-                    first.copy(),
-                    energy,
-                    lambda theta, m=features: m.forward(theta)[0],  # type: ignore[misc]
-                    lambda tau, m=features: m.adjoint(tau[None]),  # type: ignore[misc]
-                    weight,
-                )
-            )
-    return DualBlocks(blocks, objective.observed, objective.l2, workers=objective.groups[0].structure.workers)
-
-
-def graph_blocks(objective: GraphLikelihood) -> DualBlocks:
-    """The dual for factor graphs with the counting numbers of tree-reweighted messages, at uniform tables.
-
-    Best points are those of the local polytope, as in the likelihood: by maximum flows for pairs of two labels, junction
-    trees where there are no cycles, linear programs (slow) elsewhere.
-    """
-    graph = objective.graph
-    inner = layout(graph)
-    owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
-    tables = np.bincount(owner[graph.cardinalities[graph.members] > 1], minlength=graph.n_factors) > 1
-    if objective.base is not None and not np.isfinite(objective.base).all():
-        raise ValueError("best configurations only: tables that forbid something (-inf) are not taken here")
-    if inner.n_tables < tables.sum():
-        raise ValueError("best configurations only: no factor may have all variables of another one of several variables")
-    options = {key: value for key, value in objective.options.items() if key in ("n_trees", "random_state")}
-    rho = np.ones(graph.n_factors)
-    rho[inner.host_factors] = tree_numbers(inner, **options)
-    parts = each_example(graph)
-    blocks = []
-    for part, features, weight in zip(parts, objective.features.split(parts), objective.mass.tolist(), strict=True):
-        base = np.zeros(part.graph.size) if objective.base is None else objective.base[part.index]
-        # the likelihood is over marginals of neighbours that agree: elsewhere best configurations alone span less
-        whole = part.graph.binary_pairs or inner.acyclic
-        oracle = find_oracle(part.graph) if whole else LinearProgramOracle(part.graph)
-        energy = GraphEnergy(part.graph, base, rho[part.factors], oracle)
-        blocks.append(Block(energy.start()[0], energy, features.forward, features.adjoint, weight))
-    return DualBlocks(blocks, objective.observed, objective.penalty, objective.constant, graph.workers)
