@@ -30,7 +30,7 @@ from ..kernels import chain_bound as kernels
 from ..kernels.curvature import algorithm_one
 from ..structures import Categorical
 from .partition import PartitionBound
-from .potential import _SEQUENTIAL, potential_curvature
+from .potential import SEQUENTIAL, potential_curvature
 
 UPPERS = ("sum", "positive")
 #: Where Bennett's bound for short steps is given up: far beyond where it is the smaller one.
@@ -193,7 +193,7 @@ def _group_bound(
         if active:
             log_z, past, roots = _combine(a[:active, None, :] + A.T, mu[:active], chains.pairs.transpose(1, 0, 2), bound)
             rows = begin[:active] + t
-            _add(_above_all(roots) if upper == "positive" else roots, w[:active], sigma)
+            _add(above_all(roots) if upper == "positive" else roots, w[:active], sigma)
             a, mu = log_z + U[rows], past + chains.unary[rows]
     return total
 
@@ -206,14 +206,14 @@ def _combine(
     `logits` is (chains, v, u), `mu` (chains, u, d), `pairs` (v, u, d); the rows are (chains, v, labels - 1, d).
     """
     c, m, n = logits.shape
-    log_z, stacked = _shares_and_roots(logits, bound)
+    log_z, stacked = shares_and_roots(logits, bound)
     out = (stacked.reshape(c, m * n, n) @ mu).reshape(c, m, n, -1)
     if pairs is not None:
         out += np.einsum("cvku,vud->cvkd", stacked, pairs, optimize=True)
     return log_z, out[:, :, 0], out[:, :, 1:]
 
 
-def _shares_and_roots(logits: FloatArray, bound: str) -> tuple[FloatArray, FloatArray]:
+def shares_and_roots(logits: FloatArray, bound: str) -> tuple[FloatArray, FloatArray]:
     """log Z (..., v) of sums over u, and for each the probabilities of u and below them rows a with S = sum a a', where S
     is above the curvature in the space of u: (..., v, u, u)."""
     n = logits.shape[-1]
@@ -244,7 +244,7 @@ def _label_roots(logits: FloatArray, bound: str) -> FloatArray:
     return roots
 
 
-def _above_all(roots: FloatArray) -> FloatArray:
+def above_all(roots: FloatArray) -> FloatArray:
     """Rows of one matrix per chain that is above A(v) for every v, by positive parts within the span of all rows."""
     c, m, k, d = roots.shape
     if k == 0:
@@ -274,7 +274,7 @@ def junction_tree_bound(chains: DenseChains, theta: ArrayLike, *, ordering: str 
 
     It is a bound, but it grows exponentially with the length: the reference for `chain_bound`, and no more.
     """
-    check_choice("ordering", ordering, tuple(_SEQUENTIAL))
+    check_choice("ordering", ordering, tuple(SEQUENTIAL))
     center = np.ascontiguousarray(theta, dtype=np.float64)
     U, A = chains.scores(center)
     if len(chains.offsets) != 2:
@@ -287,18 +287,18 @@ def junction_tree_bound(chains: DenseChains, theta: ArrayLike, *, ordering: str 
         features = (mu[:, None] + chains.pairs + chains.unary[t]).transpose(1, 0, 2)
         children = sigma.sum(0)
         if t == len(U) - 1:
-            return _printed(center, scores.ravel(), features.reshape(n * n, d), n * children, ordering)
-        parts = [_printed(center, scores[v], features[v], children, ordering) for v in range(n)]
+            return printed(center, scores.ravel(), features.reshape(n * n, d), n * children, ordering)
+        parts = [printed(center, scores[v], features[v], children, ordering) for v in range(n)]
         a, mu = np.array([part.log_z for part in parts]), np.array([part.mean for part in parts])
         sigma = np.array([part.curvature for part in parts])
-    return _printed(center, a, mu, np.zeros((d, d)), ordering)
+    return printed(center, a, mu, np.zeros((d, d)), ordering)
 
 
-def _printed(
+def printed(
     center: FloatArray, scores: FloatArray, features: FloatArray, children: FloatArray, ordering: str
 ) -> PartitionBound:
     """Algorithm 1 on given scores, plus the curvatures of the children."""
     mean, sigma = np.zeros(len(center)), children.copy()
-    code, ends = _SEQUENTIAL[ordering], np.array([0, len(scores)])
+    code, ends = SEQUENTIAL[ordering], np.array([0, len(scores)])
     log_z = algorithm_one(np.ascontiguousarray(features), scores, ends, np.ones(1), code, 0, 1, mean, sigma)
     return PartitionBound(center, float(log_z), mean, sigma)

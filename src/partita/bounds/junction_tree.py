@@ -18,10 +18,10 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
 from ..structures import FactorGraph
 from ..structures.elimination import Clique
-from .chain import UPPERS, _above_all, _printed, _shares_and_roots
+from .chain import UPPERS, above_all, printed, shares_and_roots
 from .low_rank import LowRank, StreamingLowRank
 from .partition import PartitionBound
-from .potential import _SEQUENTIAL
+from .potential import SEQUENTIAL
 
 RECURSIONS = ("shared", "printed")
 #: Entries of the last sum above which it takes Algorithm 1, whatever bound the others have: that needs no square matrix.
@@ -70,7 +70,7 @@ def graph_bound(
     """
     check_choice("recursion", recursion, RECURSIONS)
     check_choice("upper", upper, UPPERS)
-    check_choice("bound", bound, BOUNDS if recursion == "shared" else tuple(_SEQUENTIAL))
+    check_choice("bound", bound, BOUNDS if recursion == "shared" else tuple(SEQUENTIAL))
     F = np.asarray(features, dtype=np.float64)
     center = np.ascontiguousarray(theta, dtype=np.float64)
     if F.ndim != 2 or F.shape[0] != graph.size or center.shape != (F.shape[1],):
@@ -89,15 +89,15 @@ def graph_bound(
     log_z, mean = 0.0, np.zeros(d)
     for log_w, G, parent in _cliques(graph, F, scores, sums):
         long = log_w.shape[1] > LONG
-        if parent < 0 and stream is None and (bound in _SEQUENTIAL or long):  # one sum: no rows need be written out
-            root = _printed(center, log_w[0], G[0], sigma, bound if bound in _SEQUENTIAL else "descending")
+        if parent < 0 and stream is None and (bound in SEQUENTIAL or long):  # one sum: no rows need be written out
+            root = printed(center, log_w[0], G[0], sigma, bound if bound in SEQUENTIAL else "descending")
             log_z, mean, sigma = log_z + root.log_z, mean + root.mean, root.curvature
             sums.append((np.array([root.log_z]), root.mean[None]))
             continue
-        z, stacked = _shares_and_roots(log_w, bound)
+        z, stacked = shares_and_roots(log_w, bound)
         out = stacked @ G
         mu, roots = out[:, 0], out[None, :, 1:]
-        above = (_above_all(roots) if upper == "positive" else roots).reshape(-1, d)
+        above = (above_all(roots) if upper == "positive" else roots).reshape(-1, d)
         if stream is None:
             sigma += above.T @ above
         else:
@@ -128,7 +128,7 @@ def _printed_tree(
         for b in below[c]:
             separator = tree.cliques[b].separator
             children += _spread(curvatures[b], separator, order, graph.cardinalities, 2).reshape(*shape, d, d)
-        parts = [_printed(center, log_w[s], G[s], children[s].sum(0), ordering) for s in range(shape[0])]
+        parts = [printed(center, log_w[s], G[s], children[s].sum(0), ordering) for s in range(shape[0])]
         sums.append((np.array([part.log_z for part in parts]), np.array([part.mean for part in parts])))
         curvatures.append(np.array([part.curvature for part in parts]))
         if parent < 0:

@@ -16,7 +16,7 @@ from ..kernels.linalg import CholeskyFactor
 from ..structures import Categorical
 from .dense import Quadratic
 from .low_rank import LowRank, low_rank_model
-from .potential import _SEQUENTIAL, potential_curvature
+from .potential import SEQUENTIAL, potential_curvature
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def partition_bound(
     center = np.ascontiguousarray(theta, dtype=np.float64)
     if center.shape != (labels.size,) or not np.isfinite(center).all():
         raise ValueError(f"theta must be finite with shape ({labels.size},), as many as features; got {center.shape}")
-    code = _SEQUENTIAL[check_choice("ordering", ordering, tuple(_SEQUENTIAL))]
+    code = SEQUENTIAL[check_choice("ordering", ordering, tuple(SEQUENTIAL))]
     u = labels.forward(center)
     if prior is not None:
         h = np.asarray(prior, dtype=np.float64)

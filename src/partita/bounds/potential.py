@@ -30,7 +30,7 @@ _RANK_ONE = {
     "symmetric": curvature.SYMMETRIC,
     "symmetric_proved": curvature.SYMMETRIC_PROVED,
 }
-_SEQUENTIAL = {
+SEQUENTIAL = {
     "descending": curvature.DESCENDING,
     "given": curvature.GIVEN,
     "ascending": curvature.ASCENDING,
@@ -252,6 +252,6 @@ def potential_curvature(
         workers.run(curvature.rank_one_weights, [(*arguments, lo, hi, D, top) for lo, hi in ranges])
         return RankOneCurvature(D.reshape(u.shape), top, offsets, workers)
     order, beta, kappa = np.empty(flat.size, np.int64), np.empty_like(flat), np.empty_like(flat)
-    head = (_SEQUENTIAL[kind], flat, offsets, weights)
+    head = (SEQUENTIAL[kind], flat, offsets, weights)
     workers.run(curvature.sequential_weights, [(*head, lo, hi, order, beta, kappa) for lo, hi in ranges])
     return SequentialCurvature(order, beta, kappa, offsets, workers)

@@ -14,7 +14,7 @@ from ..core.validation import check_count
 from ..core.warn import warn
 from ..structures.factor_graph import FactorGraph
 from ..structures.trivial_bounds import trivial_bounds
-from .counting_numbers import N_TREES, _concave, factor_numbers, heaviest_set, tree_numbers
+from .counting_numbers import N_TREES, concave_numbers, factor_numbers, heaviest_set, tree_numbers
 from .layout import Layout, given, layout
 from .mean_field import ascend
 from .message_run import MessageRun
@@ -66,7 +66,7 @@ def bethe(
         numbers = np.ones(inner.n_tables)
     else:
         numbers = factor_numbers(graph, inner, rho)
-        if not (numbers == 1.0).all() and not _concave(inner, numbers):
+        if not (numbers == 1.0).all() and not concave_numbers(inner, numbers):
             warn(
                 "the entropy with these counting numbers rho is not provably concave: there may be several answers, and "
                 "messages need not converge; lower rho, or use tree_reweighted",

@@ -118,7 +118,7 @@ def is_concave(graph: FactorGraph, rho: ArrayLike) -> bool:
     all concave (Heskes; Weiss, Yanover and Meltzer); a linear program finds them. Then there is one answer, not several.
     """
     inner = layout(graph, merge=False)
-    return _concave(inner, factor_numbers(graph, inner, rho))
+    return concave_numbers(inner, factor_numbers(graph, inner, rho))
 
 
 def factor_numbers(graph: FactorGraph, inner: Layout, rho: ArrayLike) -> FloatArray:
@@ -134,7 +134,7 @@ def factor_numbers(graph: FactorGraph, inner: Layout, rho: ArrayLike) -> FloatAr
     return np.ascontiguousarray(chosen)
 
 
-def _concave(inner: Layout, rho: FloatArray) -> bool:
+def concave_numbers(inner: Layout, rho: FloatArray) -> bool:
     n_tables, n = len(rho), inner.n_variables
     if n_tables == 0:
         return True
