@@ -11,9 +11,7 @@ from ..core.results import FloatArray
 from ..features import DenseLinear, LabelFeatures, LinearMap
 from ..kernels.linalg import CholeskyFactor, conjugate_gradient
 from .potential import PotentialCurvature, RankOneCurvature, ScalarCurvature
-
-#: Relative residual of solves by conjugate gradients.
-SOLVE_TOLERANCE = 1e-4
+from .products import SOLVE_TOLERANCE
 
 
 def curvature_matrix(features: LinearMap | LabelFeatures, potential: PotentialCurvature) -> FloatArray:

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..core.results import FloatArray
 from ..kernels.linalg import conjugate_gradient
-from .dense import SOLVE_TOLERANCE
+
+#: Relative residual of solves by conjugate gradients.
+SOLVE_TOLERANCE = 1e-4
 
 
 @dataclass
