@@ -18,6 +18,8 @@ from ..objectives.composite_efficiency import efficiency
 from ..objectives.composite_likelihood import FULL, CompositeLikelihood, as_composite
 from ..report.tradeoff import Tradeoff
 
+#: An interrupt ends the comparison, not one fit of it (`core.interrupts`).
+FITS_MANY_TIMES = True
 #: Examples on which a pass is timed if there are no data, and passes.
 EXAMPLES, PASSES = 1000, 5
 

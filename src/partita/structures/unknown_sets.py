@@ -8,8 +8,10 @@ import numpy as np
 
 from ..core.parallel import Workers
 from ..core.results import FloatArray, IntArray
-from ..kernels import free_sets as set_kernels
 from ..kernels import network as kernels
+from ..kernels.free_sets import evaluate as evaluate_sets
+from ..kernels.free_sets import maxima as set_maxima
+from ..kernels.free_sets import surplus as set_surplus
 from .factor_graph import FactorGraph
 from .free_sets import LARGEST, FreeSets, FreeSums, factors_of_variables, member_strides
 from .scopes import Scopes, ranges
@@ -124,7 +126,7 @@ class UnknownSets(FreeSets):
             (u, self._kernel_sets, self._kernel_items, self.room, lo, hi, choice, value, parts[i])
             for i, (lo, hi) in enumerate(self._ranges)
         ]
-        self.workers.run(set_kernels.maxima, tasks)
+        self.workers.run(set_maxima, tasks)
         total, counts = float(self._items[3] @ value), parts.sum(0)
         picked = np.zeros(0, np.int64)
         if self.tree is not None:
@@ -138,7 +140,7 @@ class UnknownSets(FreeSets):
         """The sum less the score of a choice: at least zero, and exact to its own last digits, not to those of the sum."""
         u = sums.u
         tasks = [(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, chosen.items) for lo, hi in self._ranges]
-        total = float(sum(self.workers.run(set_kernels.surplus, tasks)))
+        total = float(sum(self.workers.run(set_surplus, tasks)))
         if self.tree is not None:
             scores = np.bincount(self.tree.factor_examples, weights=u[chosen.picked], minlength=len(self._trees[3]))
             total += float(self._trees[3] @ np.maximum(sums.tree_log_z - scores, 0.0))
@@ -165,7 +167,7 @@ class UnknownSets(FreeSets):
     def _evaluate(self, u: FloatArray, P: FloatArray) -> FloatArray:
         log_z = np.empty(len(self._items[0]))
         tasks = [(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, P, log_z) for lo, hi in self._ranges]
-        self.workers.run(set_kernels.evaluate, tasks)
+        self.workers.run(evaluate_sets, tasks)
         return log_z
 
     def filled(self, u: FloatArray) -> IntArray:
@@ -173,7 +175,7 @@ class UnknownSets(FreeSets):
         n = len(self._items[0])
         value, choice, counts = np.empty(n), np.empty(n, np.int64), np.zeros(self.graph.size)
         for lo, hi in self._ranges:
-            set_kernels.maxima(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, choice, value, counts)
+            set_maxima(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, choice, value, counts)
         best: IntArray | None = None
         if self.tree is not None:
             best, _ = self.tree.argmax(u[self.index], "exact", **self.options)
