@@ -20,8 +20,8 @@ $(VENV)/.dev: $(VENV)/.test
 	touch $@
 
 # numba's cache does not see changes in kernels that another file's kernel calls: drop it when any of them changes.
-$(VENV)/.kernels: $(wildcard src/partita/kernels/*.py) $(VENV)/.test
-	rm -f src/partita/kernels/__pycache__/*.nb[ic]
+$(VENV)/.kernels: $(shell find src/partita -path "*/kernels/*.py" -o -path "*/numerics/*.py") $(VENV)/.test
+	find src/partita -name "*.nb[ic]" -delete
 	touch $@
 
 demo: $(VENV)/.kernels

@@ -21,9 +21,9 @@ from datasets import data_directory
 from harness import digits, machine, markdown, print_load, read_results, write_results
 
 from partita import EM, BayesianNetwork, minimize
-from partita.estimators.network_data import NetworkLayout, describe
+from partita.bayesnet.data.network import NetworkLayout, describe
+from partita.bayesnet.objective import NetworkLikelihood
 from partita.io import DiscreteNetwork, read_bif, read_uai
-from partita.objectives.network import NetworkLikelihood
 
 METHODS = ("supervised", "viterbi", "em", "convex", "convex+em")
 SIZES = (50, 100, 150)

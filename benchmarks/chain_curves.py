@@ -9,7 +9,7 @@ from chain_race import L2, evaluated, read
 from harness import digits, machine, markdown, print_load, write_results
 
 from partita import LBFGS, SGD, ConjugateGradient, Majorize, Newton, SequenceData, SteepestDescent, StochasticBound, minimize
-from partita.features.templates import Templates
+from partita.features import Templates
 from partita.report import plot_convergence
 from partita.solvers import StochasticStart
 

@@ -20,10 +20,10 @@ from datasets import data_directory
 from harness import digits, machine, markdown, print_load, write_results
 
 from partita import ChainCRF, SequenceData, metrics
-from partita.core.parallel import Workers
-from partita.features.chain import ChainFeatures
-from partita.features.pairs import label_indicator, label_pairs, state_pairs
-from partita.features.templates import Templates
+from partita.chain.features.chain import ChainFeatures
+from partita.chain.features.pairs import label_indicator, label_pairs, state_pairs
+from partita.core import Workers
+from partita.features import Templates
 from partita.io import read_columns, read_conllu
 from partita.objectives import ChainLikelihood
 

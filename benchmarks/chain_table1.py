@@ -76,8 +76,8 @@ def attributes(words: list[str], t: int) -> list[str]:
 
 def objective(name: str, seed: int, l2: float | None) -> Any:
     """The objective on a random 90 % of the sentences; `l2` None is the paper's."""
-    from partita.features.chain import ChainFeatures
-    from partita.objectives.chain import ChainLikelihood
+    from partita.chain.features.chain import ChainFeatures
+    from partita.objectives import ChainLikelihood
 
     read = sentences(name)
     codes = {label: k for k, label in enumerate(sorted({label for sentence in read for _, label in sentence}))}
@@ -113,7 +113,7 @@ class Evaluations:
     """Counts the points at which an objective was evaluated, along rays too."""
 
     def __init__(self) -> None:
-        from partita.objectives import chain
+        from partita.chain.objective import likelihood as chain
 
         self.count, make = 0, chain.ChainPoint.__init__
 

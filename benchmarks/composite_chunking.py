@@ -19,17 +19,16 @@ from datasets import data_directory
 from harness import digits, machine, markdown, print_load, read_results, write_results
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from partita import SequenceData, minimize
-from partita.core.parallel import Workers
-from partita.estimators.chain_prediction import log_probabilities
-from partita.estimators.chain_weights import potentials
-from partita.features.chain import ChainFeatures
-from partita.features.chain_layout import ChainLayout
-from partita.features.pairs import label_indicator, state_pairs
+from partita import CompositeLikelihood, SequenceData, minimize
+from partita.chain.estimators.prediction import log_probabilities
+from partita.chain.estimators.weights import potentials
+from partita.chain.features.chain import ChainFeatures
+from partita.chain.features.layout import ChainLayout
+from partita.chain.features.pairs import label_indicator, state_pairs
+from partita.chain.objective.boltzmann import BoltzmannChainLikelihood, token_sums
+from partita.core import Workers
 from partita.io import read_columns
-from partita.objectives.boltzmann_chain import BoltzmannChainLikelihood, token_sums
-from partita.objectives.chain_composite import ChainComposite
-from partita.objectives.composite_likelihood import CompositeLikelihood
+from partita.objectives import ChainComposite
 from partita.structures import Chain
 
 POLICIES = {"PL1/FL": "full", "PL1/PL2": 2}

@@ -17,9 +17,9 @@ import numpy as np
 from harness import RESULTS, machine, markdown, print_load, write_results
 
 from partita import CompositeLikelihood, MarkovNetwork, tradeoff
-from partita.objectives.composite_asymptotics import Limits, blocks_given_rest
-from partita.objectives.composite_cost import published_operations
-from partita.objectives.composite_efficiency import efficiency
+from partita.graph.objective.asymptotics import Limits, blocks_given_rest
+from partita.graph.objective.operations import published_operations
+from partita.objectives.composite.efficiency import efficiency
 from partita.report.plots import new_figure
 from partita.report.tradeoff import Tradeoff
 

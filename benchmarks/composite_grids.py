@@ -19,8 +19,8 @@ from harness import digits, machine, markdown, print_load, write_results
 from sklearn.linear_model import LogisticRegression
 
 from partita import CompositeLikelihood, MarkovNetwork
-from partita.inference.gibbs import gibbs_states
-from partita.objectives.composite import GraphComposite
+from partita.graph.objective.composite import GraphComposite
+from partita.inference import gibbs_states
 
 LIKELIHOODS: dict[str, Any] = {
     "PL1": "pseudo",

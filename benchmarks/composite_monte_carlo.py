@@ -21,8 +21,8 @@ import numpy as np
 from harness import machine, markdown, print_load, with_threads, write_results
 
 from partita import CompositeLikelihood, MarkovNetwork
-from partita.objectives.composite_asymptotics import Limits
-from partita.objectives.composite_efficiency import efficiency
+from partita.graph.objective.asymptotics import Limits
+from partita.objectives.composite.efficiency import efficiency
 
 NET, THETA = MarkovNetwork.boltzmann(5), np.repeat([-1.0, 1.0], 5)
 MIXED = {1: 0.7, 2: 0.3}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from harness import digits, machine, markdown, print_load, read_results, write_results
 
-from partita.objectives.joint_em import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
+from partita.objectives import ChildTerm, HiddenTerm, Relaxation, critical_alpha, relax
 from partita.report.plots import new_figure
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

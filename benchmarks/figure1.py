@@ -93,7 +93,7 @@ def bias() -> None:
     from sklearn.datasets import load_wine
 
     from partita import StochasticBound, minimize
-    from partita.estimators.softmax import softmax_objective
+    from partita.softmax.estimators.softmax_regression import softmax_objective
 
     X, y = load_wine(return_X_y=True)
     objective = softmax_objective(standardize(X), y, l2=1.0, penalize_intercept=True)
@@ -131,7 +131,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print_load("start")
     from partita import SGD, SoftmaxRegression
-    from partita.estimators.softmax import softmax_objective
+    from partita.softmax.estimators.softmax_regression import softmax_objective
 
     bias()
     results: dict[str, Any] = {"machine": machine()}

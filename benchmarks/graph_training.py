@@ -20,8 +20,7 @@ from bp_race import ising
 from harness import digits, machine, markdown, print_load, write_results
 from uai import timed
 
-from partita import GraphCRF, MarkovNetwork
-from partita.core.errors import CapabilityError
+from partita import CapabilityError, GraphCRF, MarkovNetwork
 from partita.structures import FactorGraph
 
 NODES, LABELS, FEATURES = 15, 3, 4

@@ -13,9 +13,11 @@ import numpy as np
 from harness import digits, machine, markdown, print_load, write_results
 from uai import timed
 
-import partita.inference.map.max_flow as flows
-from partita.inference.map import LinearProgramOracle, MaxFlowOracle, PlanarIsingOracle
-from partita.inference.planar_ising import planar_log_partition
+import partita.graph.oracles.max_flow as flows
+from partita.graph.engines.planar_ising import planar_log_partition
+from partita.graph.oracles.max_flow import MaxFlowOracle
+from partita.graph.oracles.planar_ising import PlanarIsingOracle
+from partita.graph.oracles.polytopes import LinearProgramOracle
 from partita.structures import FactorGraph
 
 

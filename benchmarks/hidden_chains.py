@@ -18,7 +18,7 @@ from harness import digits, machine, markdown, print_load, read_results, with_th
 from scipy.sparse import csr_matrix
 
 from partita import ChainCRF, HiddenChainCRF, LatentDynamicCRF, SequenceData, SoftmaxRegression, metrics
-from partita.features.templates import Templates
+from partita.features import Templates
 from partita.io import read_columns
 
 try:

@@ -26,10 +26,9 @@ from harness import RESULTS, digits, machine, markdown, print_load, write_result
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from partita import ConvergenceWarning
-from partita.estimators.graph_crf import GraphCRF
-from partita.estimators.graph_data import GraphData, read_graphs, read_labels
-from partita.objectives.graph import GraphLikelihood
+from partita import ConvergenceWarning, GraphCRF
+from partita.graph.data.graphs import GraphData, read_graphs, read_labels
+from partita.objectives import GraphLikelihood
 from partita.solvers import BlockFrankWolfe, minimize
 
 matplotlib.use("Agg")

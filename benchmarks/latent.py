@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from datasets import load
 from harness import RESULTS, digits, machine, markdown, print_load, read_results, with_threads, write_results
-from scipy.optimize import OptimizeResult
-from scipy.optimize import minimize as scipy_minimize
+from scipy.optimize import OptimizeResult, minimize as scipy_minimize
 
 SETS = {"ion": "ionosphere", "bupa": "bupa", "hepatitis": "hepatitis", "wine": "wine_uci", "srbct": "srbct"}
 HIDDEN = (1, 2, 3, 4)
@@ -157,7 +156,7 @@ def test_likelihood(objective: Any, theta: np.ndarray, X: np.ndarray, y: np.ndar
 
 def tables(l2: float, splits: int, starts: int, limit: float, sets: list[str]) -> dict[str, Any]:
     """Objective and test log-likelihood of every method, set and m: lists over splits of lists over starts."""
-    from partita.estimators.latent_softmax import latent_objective
+    from partita.softmax.estimators.latent_softmax import latent_objective
 
     runs = {name: run for name, run in methods().items() if name in IN_TABLES}
     results: dict[str, Any] = {}
@@ -218,7 +217,7 @@ RACE = {"wine": 0.1, "bupa": 0.1, "ionosphere": 0.1, "hepatitis": 0.1, "breast_c
 
 def race(starts: int, limit: float) -> dict[str, Any]:
     """Seconds of every method and of L-BFGS to the worse of the objectives at which the two end."""
-    from partita.estimators.latent_softmax import latent_objective
+    from partita.softmax.estimators.latent_softmax import latent_objective
 
     results: dict[str, Any] = {}
     for name, l2 in RACE.items():

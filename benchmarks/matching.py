@@ -12,10 +12,10 @@ from harness import digits, machine, markdown, print_load, write_results
 from uai import timed
 
 from partita import MatchingCRF
-from partita.features.edges import EdgeFeatures
 from partita.inference.frank_wolfe import VARIANTS, maximize
-from partita.inference.matching_frank_wolfe import MatchingEnergy
-from partita.objectives.matching import Group, MatchingLikelihood
+from partita.matching.engines.frank_wolfe import MatchingEnergy
+from partita.matching.features import EdgeFeatures
+from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching, Matching
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from datasets import data_directory
 from scipy import sparse
 
-from partita.features.edges import EdgeFeatures, NodePairs
-from partita.objectives.matching import Group
+from partita.matching.features import EdgeFeatures, NodePairs
+from partita.matching.objective.likelihood import Group
 from partita.structures import BipartiteMatching, Matching
 
 BASELINES = tuple(range(0, 100, 10))

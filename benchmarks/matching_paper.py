@@ -29,8 +29,8 @@ from sklearn.metrics import roc_auc_score
 from uai import timed
 
 from partita import BlockFrankWolfe, MatchingCRF, minimize
-from partita.features.edges import EdgeFeatures
-from partita.objectives.matching import Group, MatchingLikelihood
+from partita.matching.features import EdgeFeatures
+from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching
 
 RHOS = {"exact": None, "Bethe": 1.0, "RW": 0.5}

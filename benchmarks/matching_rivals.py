@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.objectives.matching import Group
+from partita.matching.objective.likelihood import Group
 
 
 def wrong(groups: Sequence[Group], theta: np.ndarray) -> np.ndarray:

@@ -19,9 +19,9 @@ from harness import digits, machine, markdown, print_load, with_threads, write_r
 
 from partita import minimize
 from partita.constraints import Box, Monotone, Simplex
-from partita.estimators.softmax import softmax_objective
-from partita.kernels import quadratic_program as qp
+from partita.numerics import quadratic_program as qp
 from partita.objectives import Constrained, compile_constraints
+from partita.softmax.estimators.softmax_regression import softmax_objective
 
 SIZES = (50, 200, 1000)
 KINDS: dict[str, Any] = {"box": [Box(lower=0.0)], "monotone": [Monotone()], "simplex": [Simplex()]}

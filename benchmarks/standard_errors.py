@@ -14,9 +14,9 @@ from chain_race import L2, read
 from harness import digits, machine, markdown, print_load, write_results
 
 from partita import ChainCRF, SequenceData
-from partita.features.templates import Templates
-from partita.kernels.blocks import WIDTH
-from partita.objectives import chain_information as information
+from partita.chain.kernels.blocks import WIDTH
+from partita.chain.objective import information
+from partita.features import Templates
 
 #: Accuracy of solves for 100 draws.
 TOL = information.TOLERANCE / np.sqrt(200.0)

@@ -75,7 +75,7 @@ def best_by(curves: list[Curve], seconds: float) -> float:
 def race(name: str, l2: float, epochs: int) -> dict[str, Any]:
     """All curves on one data set, interleaved with a repetition of ours at the end."""
     from partita import SGD, SoftmaxRegression, StochasticBound
-    from partita.estimators.softmax import softmax_objective
+    from partita.softmax.estimators.softmax_regression import softmax_objective
 
     problem = load(name)
     optimum = float(SoftmaxRegression(l2=l2, tol=1e-8).fit(problem.X, problem.y).trace_.objective[-1])

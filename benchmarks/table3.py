@@ -17,8 +17,7 @@ import numpy as np
 from datasets import Problem, load, standardize
 from harness import digits, machine, markdown, print_load, with_threads, write_results
 from rivals import plain_objective
-from scipy.optimize import OptimizeResult
-from scipy.optimize import minimize as scipy_minimize
+from scipy.optimize import OptimizeResult, minimize as scipy_minimize
 
 SETS = {"a": "bupa", "b": "wine_uci", "c": "heart", "d": "ionosphere", "e": "hepatitis"}
 LAMBDAS = (1e0, 1e2, 1e4)
@@ -79,7 +78,7 @@ def run_bfgs(problem: Problem, l2: float, start: np.ndarray) -> Trace:
 
 def run_partita(problem: Problem, l2: float, start: np.ndarray, solver: Any) -> Trace:
     """Trace the objective and the seconds of one of Partita's solvers."""
-    from partita.estimators.softmax import softmax_objective
+    from partita.softmax.estimators.softmax_regression import softmax_objective
     from partita.solvers import minimize
 
     function = softmax_objective(problem.X, problem.y, l2=l2, fit_intercept=True, penalize_intercept=True)

@@ -18,7 +18,7 @@ import numpy as np
 from datasets import data_directory
 from harness import digits, machine, markdown, print_load, read_results, write_results
 
-from partita.core.errors import TooLargeError
+from partita import TooLargeError
 from partita.io import read_evidence, read_marginals, read_uai
 from partita.structures import FactorGraph
 

@@ -18,7 +18,7 @@ import numpy as np
 from harness import digits, machine, markdown, print_load, read_results, write_results
 from uai import chosen_instances, compile_kernels, timed
 
-from partita.core.results import Result
+from partita.core import Result
 from partita.io import read_evidence, read_uai
 from partita.structures import FactorGraph
 

@@ -9,16 +9,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from partita import (
-    LBFGS,
-    ConjugateGradient,
-    Majorize,
-    MaxEnt,
-    Newton,
-    SoftmaxRegression,
-    SteepestDescent,
-    StochasticBound,
-)
+from partita import LBFGS, ConjugateGradient, Majorize, MaxEnt, Newton, SoftmaxRegression, SteepestDescent, StochasticBound
 from partita.constraints import Box
 from partita.report import format_table, plot_convergence
 

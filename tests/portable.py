@@ -25,12 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("Nehalem", "Sandybridge", "Haswell", "SkylakeX")
 #: Folders of tests whose outcome could depend on rounding.
 NUMERICAL = (
-    *("bounds", "conformance", "estimators", "features", "inference"),
-    *("kernels", "objectives", "reference", "solvers", "structures"),
+    *("softmax", "chain", "graph", "matching", "bayesnet", "conformance", "estimators"),
+    *("inference", "numerics", "objectives", "reference", "solvers"),
 )
 #: Files with tests marked `rounding`: those that failed somewhere before.
 SENSITIVE = tuple(
-    f"tests/objectives/{name}.py" for name in ("test_constraints", "test_joint_em", "test_latent", "test_network")
+    f"tests/{name}.py"
+    for name in ("softmax/test_constraints", "bayesnet/test_joint_em", "softmax/test_latent", "bayesnet/test_network")
 )
 #: What a family must do before it is believed to be there: a processor without its instructions ends with a signal.
 PROBE = """

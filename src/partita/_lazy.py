@@ -1,22 +1,36 @@
-"""Names of a package that are imported when first used."""
+"""Names of a package that are imported when first used, listed once: in the stub that type checkers read."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 
-def lazy_names(package: dict[str, Any], homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` for a package, given its globals and the module of each name.
+def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a module, from the ``from .module import Name as Name`` of its stub.
 
     Imports nothing else, so that ``import partita`` costs almost nothing.
     """
-    own = package["__name__"]
+    with open(file + "i", encoding="utf-8") as stub:
+        homes = _homes(stub.read())
+    anchor = package if file.endswith("__init__.py") else package.rpartition(".")[0]
 
     def find(name: str) -> Any:
         if name in homes:
-            return getattr(importlib.import_module(f".{homes[name]}", own), name)
-        raise AttributeError(f"module {own!r} has no attribute {name!r}")
+            return getattr(importlib.import_module(homes[name], anchor), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return find, lambda: sorted([*package, *package["__all__"]])
+    return find, lambda: sorted(homes), sorted(homes)
+
+
+def _homes(stub: str) -> dict[str, str]:
+    """The module of each name."""
+    homes = {}
+    for statement in stub.split("from ")[1:]:
+        module, _, names = statement.partition(" import ")
+        for part in names.split(","):
+            name = part.strip(" ()\n").partition(" as ")[0]
+            if name:
+                homes[name] = module
+    return homes

@@ -1,9 +1,7 @@
 """Convex constraints on the weights of a model: ``SoftmaxRegression(constraints=[Box(lower=0.0)])``.
 
-`WeightBounds` and `WeightTies` are for weights that go by name, those of `ChainCRF`.
-"""
+`WeightBounds` and `WeightTies` are for weights that go by name, those of `ChainCRF`."""
 
-from .estimators.weight_constraints import WeightBounds, WeightTies
-from .objectives.constraints import Ball, Box, Constraint, CvxpySet, Linear, Monotone, Simplex, Ties
+from ._lazy import names_of_stub
 
-__all__ = ["Ball", "Box", "Constraint", "CvxpySet", "Linear", "Monotone", "Simplex", "Ties", "WeightBounds", "WeightTies"]
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)

@@ -8,14 +8,23 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import scale
 
-from partita import LBFGS, OWLQN, ConjugateGradient, Majorize, Newton, ProximalNewton, Status, SteepestDescent, minimize
-from partita.core.errors import CapabilityError
-from partita.core.protocols import Capability
-from partita.estimators.softmax import softmax_objective
+from partita import (
+    LBFGS,
+    OWLQN,
+    CapabilityError,
+    ConjugateGradient,
+    Majorize,
+    Newton,
+    ProximalNewton,
+    Status,
+    SteepestDescent,
+    minimize,
+)
+from partita.chain.features.chain import ChainFeatures
+from partita.core import Capability
 from partita.features import LabelFeatures, TableType, TiedTables
-from partita.features.chain import ChainFeatures
-from partita.objectives import L1, GraphLikelihood, Likelihood
-from partita.objectives.chain import ChainLikelihood
+from partita.objectives import L1, ChainLikelihood, GraphLikelihood, Likelihood
+from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.solvers import Auto, make_solver
 from partita.solvers.auto import SOLVERS as SOLVER_NAMES
 from partita.structures import Categorical, FactorGraph

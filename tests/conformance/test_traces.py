@@ -11,9 +11,9 @@ import pytest
 
 from partita import SGD, BlockFrankWolfe, Majorize, NumericalError, Status, StochasticBound, minimize
 from partita.core.results import conclude, measure
-from partita.estimators.softmax import softmax_objective
 from partita.features import TableType, TiedTables
 from partita.objectives import L1, GraphLikelihood
+from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.solvers import make_solver
 from partita.solvers.auto import SOLVERS as SOLVER_NAMES
 from partita.structures import FactorGraph

@@ -28,8 +28,8 @@ from partita import (
     SoftmaxRegression,
 )
 from partita.constraints import Box
-from partita.core.columns import Columns
-from partita.features.templates import Templates
+from partita.core.arrays.columns import Columns
+from partita.features import Templates
 from partita.structures import BipartiteMatching
 
 GRADIENT = ("auto", "lbfgs", "cg", "steepest")

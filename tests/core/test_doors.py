@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from partita import TooLargeError
+from partita.core.arrays.sparse import check_compressed
+from partita.core.arrays.unknown import is_unknown, refuse_ignored, refuse_spins
 from partita.core.memory import available_memory, check_memory, in_units, product
-from partita.core.sparse import check_compressed
-from partita.core.unknown import is_unknown, refuse_ignored, refuse_spins
 
 
 def test_products_do_not_overflow():

@@ -9,15 +9,14 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.preprocessing import scale
 
 from partita import BayesianNetwork, ChainCRF, GraphCRF, MarkovNetwork, MatchingCRF, SoftmaxRegression, Status
-from partita.core.weights import held_down
-from partita.estimators.softmax import softmax_objective
+from partita.chain.features.chain import ChainFeatures
+from partita.chain.objective.boltzmann import BoltzmannChainLikelihood
+from partita.core.arrays.weights import held_down
 from partita.features import TableType, TiedTables
-from partita.features.chain import ChainFeatures
-from partita.features.edges import EdgeFeatures
-from partita.objectives import GraphLikelihood
-from partita.objectives.boltzmann_chain import BoltzmannChainLikelihood
-from partita.objectives.chain import ChainLikelihood
-from partita.objectives.matching import Group, MatchingLikelihood
+from partita.matching.features import EdgeFeatures
+from partita.matching.objective.likelihood import Group, MatchingLikelihood
+from partita.objectives import ChainLikelihood, GraphLikelihood
+from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.structures import BipartiteMatching, FactorGraph
 
 N = 40

@@ -13,8 +13,17 @@ from collections import Counter
 import numpy as np
 import scipy.sparse as sp
 
-from partita import ChainCRF, GraphCRF, HiddenChainCRF, LatentDynamicCRF, LatentSoftmax, SequenceData, SoftmaxRegression
-from partita.estimators.softmax import l1_max, softmax_objective
+from partita import (
+    ChainCRF,
+    GraphCRF,
+    HiddenChainCRF,
+    LatentDynamicCRF,
+    LatentSoftmax,
+    SequenceData,
+    SoftmaxRegression,
+    l1_max,
+)
+from partita.softmax.estimators.softmax_regression import softmax_objective
 
 ROWS, COLUMNS = 12, 6
 FORMATS = ("csr", "csc", "coo", "bsr", "lil")

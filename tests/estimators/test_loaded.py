@@ -11,7 +11,7 @@ import pytest
 
 import partita as pt
 from partita import ModelFileError
-from partita.features.templates import Templates
+from partita.features import Templates
 from partita.io import read_columns
 
 X = np.random.default_rng(0).normal(size=(30, 3))

@@ -7,8 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from partita import MarkovNetwork, load
-from partita.core.errors import DataWarning
+from partita import DataWarning, MarkovNetwork, load
 from partita.estimators.named_columns import column_names, match_columns
 
 EDGES = [(0, 1), (1, 2), (2, 3)]

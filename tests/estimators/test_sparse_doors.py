@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from partita import SequenceData, SoftmaxRegression
-from partita.core.sparse import sound_csr
+from partita.core.arrays.sparse import sound_csr
 
 PROGRAM = Path(__file__).with_name("broken_matrices.py")
 

@@ -7,8 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from partita import MarkovNetwork
-from partita.core.errors import DataWarning, TooLargeError
+from partita import DataWarning, MarkovNetwork, TooLargeError
 from partita.estimators.states import doubtful_states, read_states
 
 EDGES = [(0, 1), (1, 2)]

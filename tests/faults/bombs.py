@@ -43,7 +43,7 @@ def far() -> dict[str, Any]:
 
 
 def tagged(template: str) -> Any:
-    from partita.features.templates import Templates
+    from partita.features import Templates
 
     columns = pt.io.read_columns(io.BytesIO(b"the D\ncat N\n"))
     return pt.ColumnTagger(Templates.parse(template), pt.ChainCRF(max_iter=2)).fit(columns).predict(columns)

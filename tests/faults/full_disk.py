@@ -26,7 +26,7 @@ def save_without_room(folder: str) -> str:
     from kills import _model
 
     import partita as pt
-    from partita.features.templates import Templates  # noqa: F401
+    from partita.features import Templates  # noqa: F401
 
     path = os.path.join(folder, "m")
     _model(1.0, 10_000).save(path)

@@ -164,7 +164,7 @@ def run_cases(
 
 def judge(error: BaseException) -> tuple[str, str]:
     """Whether an exception is a sentence for users: its kind is one they are told to expect, and it says something."""
-    from partita.core.errors import CapabilityError, NumericalError
+    from partita import CapabilityError, NumericalError
 
     text = f"{type(error).__name__}: {error}"
     expected = isinstance(error, ValueError | CapabilityError | NumericalError) and not isinstance(error, UnicodeError)

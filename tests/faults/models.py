@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import partita as pt
 from partita.constraints import Box
-from partita.features.templates import Templates
+from partita.features import Templates
 from partita.io import read_columns
 
 RNG = np.random.default_rng(0)

@@ -20,7 +20,7 @@ def attempt(text: bytes) -> tuple[str, str]:
     import io
 
     from partita import ChainCRF, ColumnTagger
-    from partita.features.templates import Templates
+    from partita.features import Templates
     from partita.io import read_columns
 
     try:

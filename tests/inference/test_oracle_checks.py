@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from partita.core import ConvergenceWarning, NumericalError
+from partita.graph.oracles.max_flow import MaxFlowOracle
+from partita.graph.oracles.polytopes import JunctionTreeOracle, LinearProgramOracle, indicator
 from partita.inference.frank_wolfe import VARIANTS, maximize
-from partita.inference.map import Answer, JunctionTreeOracle, LinearProgramOracle, MaxFlowOracle, UserOracle
-from partita.inference.map.graph_oracles import indicator
-from partita.inference.matching_frank_wolfe import MatchingEnergy
+from partita.inference.oracle import Answer, UserOracle
+from partita.matching.engines.frank_wolfe import MatchingEnergy
 from partita.objectives.dual_blocks import Block, DualBlocks
 from partita.structures import BipartiteMatching, FactorGraph
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partita.inference.map import JunctionTreeOracle, MaxFlowOracle
+from partita.graph.oracles.max_flow import MaxFlowOracle
+from partita.graph.oracles.polytopes import JunctionTreeOracle
 from partita.structures import BipartiteMatching, FactorGraph, Matching
 
 

@@ -5,11 +5,9 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from partita.io import columns as module
-from partita.io import iter_columns, read_columns, read_conllu
+from partita.io import columns as module, iter_columns, read_columns, read_conllu
 
 TEXT = b"The DT O\ncat NN B\n\n \t\nGo VB O\n"
 

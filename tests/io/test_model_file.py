@@ -15,9 +15,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import partita
-from partita import Majorize, ModelFileError, Newton, SoftmaxRegression
+from partita import Majorize, ModelFileError, Newton, SoftmaxRegression, TooLargeError
 from partita.core import memory
-from partita.core.errors import TooLargeError
 from partita.estimators.persistence import SavedModel
 from partita.io import model_file, read_model, replacing, write_model
 from partita.io.model_file import LARGE

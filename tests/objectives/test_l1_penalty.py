@@ -7,19 +7,17 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from partita import LBFGS, OWLQN, CapabilityError, Newton, Status, minimize
-from partita.core.parallel import Workers
-from partita.estimators.softmax import softmax_objective
-from partita.features.chain import ChainFeatures
-from partita.features.pairs import label_indicator, state_pairs
-from partita.objectives import L1
-from partita.objectives.chain import ChainLikelihood
+from partita.chain.features.chain import ChainFeatures
+from partita.chain.features.pairs import label_indicator, state_pairs
+from partita.core import Workers
+from partita.objectives import L1, ChainLikelihood
 from partita.objectives.l1 import mixture_divergence
+from partita.softmax.estimators.softmax_regression import softmax_objective
 
 
 def chains(seed, l2=0.0, n_chains=40, labels=4, attributes=25, starts=False, length=9):

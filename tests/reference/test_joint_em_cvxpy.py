@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from partita import Status
-from partita.objectives.joint_em import ChildTerm, HiddenTerm, critical_alpha, relax
+from partita.objectives import ChildTerm, HiddenTerm, critical_alpha, relax
 
 cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed (pip install 'partita[cvxpy]')")
 

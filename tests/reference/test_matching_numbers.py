@@ -13,9 +13,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from partita import minimize
-from partita.features.edges import EdgeFeatures
-from partita.inference.matching_frozen import frozen
-from partita.objectives.matching import Group, MatchingLikelihood
+from partita.matching.engines.frozen import frozen
+from partita.matching.features import EdgeFeatures
+from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching
 
 N, DRAWS = 10, 30

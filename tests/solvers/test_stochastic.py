@@ -20,9 +20,9 @@ from partita import (
     StochasticBound,
     minimize,
 )
-from partita.estimators.softmax import softmax_objective
 from partita.features import LabelFeatures
 from partita.objectives import Likelihood
+from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.structures import Categorical
 
 
@@ -142,7 +142,7 @@ def test_validation_keeps_the_best_epoch_and_stops_early(rng):
 
 
 def test_an_interrupt_in_the_middle_of_an_epoch_keeps_what_was_learned(rng, monkeypatch):
-    from partita.objectives.batches import Batches
+    from partita.softmax.objective.batches import Batches
 
     objective = softmax_objective(*binary_data(rng), l2=1.0)
     calls = []
@@ -189,7 +189,7 @@ def test_partial_fit_in_one_pass_is_close_to_the_optimum(rng):
 
 
 def test_partial_fit_reads_memory_maps_a_piece_at_a_time(rng, tmp_path, monkeypatch):
-    import partita.estimators.streaming as streaming
+    import partita.softmax.estimators.streaming as streaming
 
     X, y = binary_data(rng, rows=6000, columns=10)
     np.save(tmp_path / "X.npy", X)
@@ -203,7 +203,7 @@ def test_partial_fit_reads_memory_maps_a_piece_at_a_time(rng, tmp_path, monkeypa
 
 
 def test_a_failed_partial_fit_changes_nothing(rng, monkeypatch):
-    import partita.estimators.streaming as streaming
+    import partita.softmax.estimators.streaming as streaming
 
     monkeypatch.setattr(streaming, "CHUNK_NUMBERS", 1000)
     X, y = binary_data(rng, rows=1000, columns=5)
@@ -284,7 +284,7 @@ def test_a_rising_loss_is_no_success(rng):
 
 
 def test_pieces_are_checked_as_a_whole(rng, monkeypatch):
-    import partita.estimators.streaming as streaming
+    import partita.softmax.estimators.streaming as streaming
 
     monkeypatch.setattr(streaming, "CHUNK_NUMBERS", 1000)
     X, y = binary_data(rng, rows=1000, columns=5)
@@ -308,7 +308,7 @@ def test_dense_and_sparse_pieces_can_be_mixed(rng):
 
 
 def test_an_interrupted_partial_fit_changes_nothing(rng, monkeypatch):
-    from partita.objectives.batches import Batches
+    from partita.softmax.objective.batches import Batches
 
     X, y = binary_data(rng)
     model, twin = (SoftmaxRegression().partial_fit(X, y, classes=[0, 1]) for _ in range(2))

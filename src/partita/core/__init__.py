@@ -1,13 +1,6 @@
 """The words everything else shares: protocols, results, statuses, errors, validation, randomness, threads."""
 
-from .errors import (
-    CapabilityError,
-    ConvergenceWarning,
-    DataWarning,
-    ModelFileError,
-    NumericalError,
-    TooLargeError,
-)
+from .errors import CapabilityError, ConvergenceWarning, DataWarning, ModelFileError, NumericalError, TooLargeError
 from .parallel import Workers
 from .protocols import (
     Callback,

@@ -39,10 +39,10 @@ class Capability(Enum):
     __hash__ = object.__hash__
 
 
-#: Names of the quadratic upper bounds that `point.model` may offer (`partita.bounds.potential` describes them).
+#: Names of the quadratic upper bounds that `point.model` may offer (`partita.softmax.bounds.potential` describes them).
 BOUNDS = ("bohning", "symmetric", "symmetric_proved", "descending", "given", "ascending")
 
-#: Ways to a low-rank bound (`partita.bounds.low_rank` describes them); the last is no bound.
+#: Ways to a low-rank bound (`partita.softmax.bounds.low_rank` describes them); the last is no bound.
 LOW_RANK = ("lanczos", "exact", "corrected", "original")
 
 
@@ -166,7 +166,7 @@ class Objective(Protocol):
 
     Where it is not smooth, `point.gradient` is the shortest subgradient: zero at the minimum and only there.
     `scale` is what gradients are divided by before they are compared with a tolerance: the total weight of the data, in
-    which a few heavy examples count no more than many others (`core.weights.held_down`).
+    which a few heavy examples count no more than many others (`core.arrays.weights.held_down`).
     `dense_cost` is the cost of forming and factoring the Hessian, `strong_cost` that of a strong preconditioner, both in
     units of one Hessian product. `blas_threads` is the most threads that dense linear algebra should take meanwhile, None
     for no limit. `costly_rays`, where it is true, says that a step along a ray costs nearly as much as a new point.
@@ -238,7 +238,7 @@ class CurvatureSum(Protocol):
 
 
 class BatchSource(Protocol):
-    """The examples of an objective in random order, as mini-batches lo..hi; see `partita.objectives.batches`.
+    """The examples of an objective in random order, as mini-batches lo..hi; see `partita.softmax.objective.batches`.
 
     Residuals can be subtracted, and stored in the table at the slots of their batch; beyond that they are the source's own.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ..core.unknown import is_unknown
+from ..core.arrays.unknown import is_unknown
 from .data import class_codes, sound_input, text_is_named, training_data
 from .labels import Labels, encode_flat
 

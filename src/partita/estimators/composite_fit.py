@@ -9,9 +9,9 @@ import numpy as np
 
 from ..core.results import FloatArray, Solution, Status
 from ..core.validation import check_real
-from ..objectives.composite_budget import choose
-from ..objectives.composite_likelihood import FULL, CompositeLikelihood
-from ..objectives.composite_weights import alternate
+from ..objectives.composite.budget import choose
+from ..objectives.composite.likelihood import FULL, CompositeLikelihood
+from ..objectives.composite.weights import alternate
 
 #: Orders that a policy under a budget is made of.
 BUDGET_ORDERS = (1, 2, FULL)

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ..core.arrays.names import listed
+from ..core.arrays.sparse import sound_csr
 from ..core.errors import DataWarning
 from ..core.interrupts import is_interrupt
-from ..core.names import listed
-from ..core.sparse import sound_csr
 from ..core.warn import warn
 
 #: Span of integer labels up to which they are counted, and number from which that is worth it.

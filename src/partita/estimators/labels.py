@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.columns import Columns
-from ..core.names import is_hashable
+from ..core.arrays.columns import Columns
+from ..core.arrays.names import is_hashable
+from ..core.arrays.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..core.results import FloatArray, IntArray
-from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 
 #: The code of a position about which nothing is known. Lower codes are sets of labels.
 UNKNOWN = -1

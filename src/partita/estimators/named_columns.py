@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays.names import listed, repeated
 from ..core.errors import DataWarning
-from ..core.names import listed, repeated
 from ..core.results import IntArray
 from ..core.warn import warn
 

@@ -16,7 +16,7 @@ from ..core.random import generator
 from ..core.results import Status, Trace
 from ..core.stored import STORED
 from ..core.validation import check_flag
-from ..io import open_model, write_model
+from ..io.model_file import open_model, write_model
 from ..solvers.auto import SOLVERS
 
 _ESTIMATORS: dict[str, type[SavedModel]] = {}

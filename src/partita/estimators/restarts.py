@@ -12,8 +12,8 @@ import numpy as np
 from ..core.interrupts import pass_on_in_search
 from ..core.parallel import Workers, blas_limit
 from ..core.results import FloatArray, Solution, Status
-from ..report import ProgressPrinter
-from ..solvers import minimize
+from ..report.progress import ProgressPrinter
+from ..solvers.loop import minimize
 
 
 def run_starts(

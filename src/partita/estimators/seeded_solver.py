@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..solvers import make_solver
+from ..solvers.auto import make_solver
 
 
 def seeded_solver(estimator: Any) -> Any:

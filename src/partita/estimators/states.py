@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays.names import listed
+from ..core.arrays.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..core.errors import DataWarning
-from ..core.names import listed
 from ..core.results import IntArray
-from ..core.unknown import is_unknown, refuse_ignored, refuse_spins
 from ..core.warn import warn
 from .data import refuse_times
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.columns import Columns
+from ..core.arrays.columns import Columns
 from ..core.memory import check_memory
 from ..core.validation import check_count, is_whole
 from .text import GZIP, read_all

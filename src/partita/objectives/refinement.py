@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.results import FloatArray
-from ..kernels.linalg import conjugate_gradient
+from ..numerics.linalg import conjugate_gradient
 
 #: Accuracy of the step, its most products, and how often it is halved if it does not descend.
 RTOL, PRODUCTS, HALVINGS = 1e-8, 2000, 30

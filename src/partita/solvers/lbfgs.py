@@ -12,7 +12,7 @@ import numpy as np
 from ..core.protocols import Capability, Objective, Point
 from ..core.results import FloatArray
 from ..core.validation import check_count, check_flag
-from ..kernels.linalg import add_and_dot
+from ..numerics.linalg import add_and_dot
 from .line_search import line_search
 
 #: How far the slope must fall in a line search whose trials are cheap, and in one whose trials are not.

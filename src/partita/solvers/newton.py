@@ -11,7 +11,7 @@ import numpy as np
 from ..core.protocols import Capability, Objective, Point
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count
-from ..kernels.linalg import conjugate_gradient
+from ..numerics.linalg import conjugate_gradient
 from .line_search import line_search
 
 #: Hessian products that one conjugate-gradient Newton step takes, about: where the factor becomes the cheaper way.

@@ -1,0 +1,515 @@
+"""Bayesian networks in the Interchange Format (BIF) of the bnlearn repository, pgmpy and JavaBayes."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..core.memory import check_memory, product
+from ..core.results import FloatArray
+from ..core.stored import stored
+from ..core.warn import warn
+from ..graph import FactorGraph
+from ..io.text import Path, read_text, write_text
+from .structure.bayes_net import find_cycle
+
+#: How far the sum of a distribution may be from one without a warning.
+ROW_SUM = 1e-6
+#: How far it may be at all.
+FAR_SUM = 1e-2
+SUM_CURE = "if these are weights, divide them by their sum"
+#: Text that is a number.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+#: Axes that an array of numpy 1 can have.
+MOST_AXES = 32
+TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>"[^"\n]*")|(?P<mark>[{}()\[\]|,;"])"""
+    r"""|(?P<word>(?:(?!//|/\*)[^\s{}()\[\]|,;"])+)|(?P<open>/\*)""",
+    re.DOTALL,
+)
+#: What can be written as a name without quotes. Words of the format itself are quoted too.
+PLAIN = re.compile(r"""(?:(?!//|/\*)[^\s{}()\[\]|,;"])+""")
+KEYWORDS = frozenset(("default", "discrete", "network", "probability", "property", "table", "type", "variable"))
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class DiscreteNetwork:
+    """A Bayesian network of variables with finitely many states, by name.
+
+    Attributes
+    ----------
+    variables : tuple of str
+        In the order of the file, which is that of the factor graph.
+    states : tuple of tuples of str
+        The states of every variable.
+    parents : tuple of tuples of str
+        The parents of every variable, by name.
+    tables : tuple of arrays
+        The distribution of every variable: one axis for each parent, in order, and the last for the variable.
+    name : str
+        Of the network.
+    """
+
+    variables: tuple[str, ...]
+    states: tuple[tuple[str, ...], ...]
+    parents: tuple[tuple[str, ...], ...]
+    tables: tuple[FloatArray, ...]
+    name: str = "unknown"
+
+    def __post_init__(self) -> None:
+        for what in ("variables", "states", "parents", "tables"):
+            object.__setattr__(self, what, _entries(what, getattr(self, what)))
+        n = len(self.variables)
+        if not n or len(set(self.variables)) < n:
+            raise ValueError("variables must be different names, at least one")
+        for what, values in (("states", self.states), ("parents", self.parents), ("tables", self.tables)):
+            if len(values) != n:
+                raise ValueError(f"{what} must have an entry for each of {n} variables, got {len(values)}")
+        for name, states, parents, table in zip(self.variables, self.states, self.parents, self.tables, strict=True):
+            if not states or len(set(states)) < len(states):
+                raise ValueError(f"the states of {name} must be different names, at least one; got {_shown(states)}")
+            if name in parents or len(set(parents)) < len(parents) or not set(parents) <= set(self.variables):
+                raise ValueError(f"the parents of {name} must be different other variables, got {parents}")
+            shape = tuple(len(self.states[self.index[parent]]) for parent in (*parents, name))
+            if table.shape != shape:
+                raise ValueError(f"the table of {name} must have shape {shape}, got {table.shape}")
+            if not (table >= 0.0).all() or not np.isfinite(table).all():
+                raise ValueError(f"the table of {name} must hold finite probabilities")
+        loop = find_cycle(dict(zip(self.variables, self.parents, strict=True)))
+        if loop:
+            raise ValueError(f"the network must have no cycle, got {' -> '.join(loop)}")
+        for name, table in zip(self.variables, self.tables, strict=True):
+            wrong = far_sum(table)
+            if wrong is not None:
+                raise ValueError(f"the table of {name} must sum to one along its last axis, got {wrong[1]:.9g}; {SUM_CURE}")
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The number of every variable."""
+        return {name: v for v, name in enumerate(self.variables)}
+
+    def factor_graph(self, *, normalize: bool = True, n_jobs: int | None = None) -> tuple[FactorGraph, FloatArray]:
+        """The graph, with factor v over the parents of variable v and then v itself, and its potentials.
+
+        Files round: ``0.3333333`` three times. `normalize` divides every distribution by its sum, so that log Z is 0 without
+        evidence and the log-probability of the evidence with it; False takes the tables as they are.
+        """
+        scopes = [(*(self.index[parent] for parent in parents), v) for v, parents in enumerate(self.parents)]
+        graph = FactorGraph(np.array([len(states) for states in self.states]), scopes, n_jobs=n_jobs)
+        tables = [table / table.sum(-1, keepdims=True) if normalize else table for table in self.tables]
+        with np.errstate(divide="ignore"):
+            return graph, np.log(np.concatenate([np.ravel(table) for table in tables]))
+
+    def evidence(self, observed: Mapping[str | int, str | int]) -> dict[int, int]:
+        """Evidence as `FactorGraph.condition` takes it, from names.
+
+        Where no name is a number, numbers count variables, or states, from 0; else numbers are names as well: where states
+        are "1" and "2", 1 is the first of them, and 0 is none.
+        """
+        if not isinstance(observed, Mapping):
+            raise ValueError(f"observed must be a dict of variables and their states, got {type(observed).__name__}")
+        known: dict[int, int] = {}
+        for name, state in observed.items():
+            v = _named(name, self.variables, "the network has no variable")
+            s = _named(state, self.states[v], f"variable {self.variables[v]} has no state")
+            if known.setdefault(v, s) != s:
+                raise ValueError(f"variable {self.variables[v]} is observed in two states")
+        return known
+
+
+def _entries(what: str, values: Any) -> tuple[Any, ...]:
+    """An attribute of a network: names, tuples of names, or tables."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{what} must be a tuple with an entry for each variable, got {values!r}")
+    if what == "variables":
+        return _strings("variables", values)
+    if what != "tables":
+        return tuple(_strings(what, each) for each in values)
+    found = []
+    for table in values:
+        array = np.asarray(table)
+        if array.dtype.kind not in "iufb":
+            raise ValueError(f"tables must hold numbers, got an array of {array.dtype}")
+        found.append(array.astype(np.float64))
+    return tuple(found)
+
+
+def _strings(what: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ValueError(f"{what} must be tuples of names, got {names!r}")
+    found = tuple(names)
+    wrong = next((name for name in found if not isinstance(name, str)), None)
+    if wrong is not None or None in found:
+        raise ValueError(f"names in {what} must be strings, got {wrong!r}")
+    return found
+
+
+def far_sum(table: FloatArray) -> tuple[int, float] | None:
+    """The distribution of a table, by number, that is furthest from summing to one, and its sum, if that is far."""
+    sums = np.ravel(_sums(table))
+    worst = int(np.abs(sums - 1.0).argmax())
+    return None if abs(sums[worst] - 1.0) <= FAR_SUM else (worst, float(sums[worst]))
+
+
+def _sums(table: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(table.sum(-1))
+
+
+def _named(name: str | int, names: tuple[str, ...], complaint: str) -> int:
+    text = str(int(name)) if isinstance(name, float | np.floating) and name == name // 1 else str(name)
+    if text in names:
+        return names.index(text)
+    counted = not any(map(NUMBER.fullmatch, names))
+    if counted and text.isascii() and text.isdigit() and int(text) < len(names):
+        return int(text)
+    raise ValueError(f"{complaint} {text!r}; there are {_shown(names)}")
+
+
+def _shown(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:10]) + (", …" if len(listed) > 10 else "")
+
+
+# Reading
+
+
+@dataclass
+class _Block:
+    """A probability block: where it begins, and what it says."""
+
+    at: int
+    child: str
+    parents: list[str]
+    rows: list[tuple[int, list[str], list[float]]] = field(default_factory=list)  # place, states of the parents, values
+    table: tuple[int, list[float]] | None = None
+    default: tuple[int, list[float]] | None = None
+
+
+class _Parser:
+    """Reads tokens; `fail` names the line of the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.text = os.fspath(path), read_text(path)
+        self.tokens: list[tuple[int, str, bool]] = []  # place, text, whether it may be a name
+        for match in TOKEN.finditer(self.text):
+            kind = match.lastgroup
+            if kind == "open":
+                raise self.fail("a comment that does not end", match.start())
+            if kind != "space":
+                body = match[0][1:-1] if kind == "string" else match[0]
+                self.tokens.append((match.start(), body, kind != "mark"))
+        self.next = 0
+
+    def fail(self, message: str, place: int | None = None) -> ValueError:
+        return ValueError(f"{self.path}, line {self.line(place)}: {message}")
+
+    def line(self, place: int | None = None) -> int:
+        if place is None:
+            place = self.tokens[min(self.next, len(self.tokens)) - 1][0] if self.tokens and self.next else 0
+        return self.text.count("\n", 0, place) + 1
+
+    @property
+    def place(self) -> int:
+        return self.tokens[self.next - 1][0] if self.next else 0
+
+    @property
+    def done(self) -> bool:
+        return self.next == len(self.tokens)
+
+    def take(self, what: str) -> tuple[str, bool]:
+        if self.done:
+            raise self.fail(f"the file ends where {what} should be")
+        _, text, word = self.tokens[self.next]
+        self.next += 1
+        return text, word
+
+    def peek(self, mark: str) -> bool:
+        """Whether the next token is this mark."""
+        return not self.done and self.tokens[self.next][1:] == (mark, False)
+
+    def skip(self, *marks: str) -> None:
+        while any(map(self.peek, marks)):
+            self.next += 1
+
+    def mark(self, mark: str, where: str) -> None:
+        text, word = self.take(f"{mark!r} {where}")
+        if word or text != mark:
+            raise self.fail(f"expected {mark!r} {where}, got {text!r}")
+
+    def name(self, what: str) -> str:
+        text, word = self.take(what)
+        if not word or not text:
+            raise self.fail(f"expected {what}, got {text!r}")
+        return text
+
+    def names(self, what: str, end: str) -> list[str]:
+        """Names up to a mark, between commas or white space."""
+        found = []
+        self.skip(",")
+        while not self.peek(end):
+            found.append(self.name(what))
+            self.skip(",")
+        self.next += 1
+        return found
+
+    def values(self, what: str) -> list[float]:
+        found = []
+        self.skip(",")
+        while not self.peek(";"):
+            word = self.name(what)
+            try:
+                value = float(word) if "_" not in word else math.nan
+            except ValueError:
+                value = math.nan
+            if not 0.0 <= value < math.inf:
+                raise self.fail(f"{what} must be finite numbers that are not negative, got {word!r}")
+            found.append(value)
+            self.skip(",")
+        self.next += 1
+        return found
+
+    def skip_property(self) -> None:
+        while self.take("';' after a property")[0] != ";":
+            pass
+
+
+def read_bif(path: Path) -> DiscreteNetwork:
+    """Read a network, plain or gzip-compressed.
+
+    Distributions are kept as they are written; one whose sum is further than 1e-6 from one is warned of, further than 0.01
+    refused. Properties are
+    passed over. After ``table`` the variable itself changes slowest and its last parent fastest, as the format has it.
+
+    Examples
+    --------
+    >>> network = read_bif("asia.bif")                                   # doctest: +SKIP
+    >>> graph, potentials = network.factor_graph()                       # doctest: +SKIP
+    >>> given, index = graph.condition(network.evidence({"smoke": "yes"}))  # doctest: +SKIP
+    >>> given.log_partition(potentials[index])                           # doctest: +SKIP
+    """
+    parser = _Parser(path)
+    name, states, blocks = "unknown", {}, {}  # type: str, dict[str, tuple[str, ...]], dict[str, _Block]
+    while not parser.done:
+        keyword = parser.name("network, variable or probability")
+        if keyword == "network":
+            name = _read_network(parser)
+        elif keyword == "variable":
+            variable, found = _read_variable(parser)
+            if variable in states:
+                raise parser.fail(f"variable {variable} is declared twice")
+            states[variable] = found
+        elif keyword == "probability":
+            block = _read_probability(parser)
+            if block.child in blocks:
+                line = parser.line(blocks[block.child].at)
+                raise parser.fail(f"{block.child} has a distribution already, on line {line}", block.at)
+            blocks[block.child] = block
+        else:
+            raise parser.fail(f"expected network, variable or probability, got {keyword!r}")
+    if not states:
+        raise parser.fail("the file ends without a variable")
+    total, tables = 0, {}
+    for block in blocks.values():
+        tables[block.child] = _table(parser, block, states)
+        total += tables[block.child].size
+        check_memory(f"{parser.path}: a network of {total} probabilities", 8.0 * total)
+    for variable in states:
+        if variable not in blocks:
+            raise parser.fail(f"the file ends without the distribution of {variable}")
+    parents = {variable: tuple(blocks[variable].parents) for variable in states}
+    loop = find_cycle(parents)
+    if loop:
+        raise parser.fail(f"the network must have no cycle, got {' -> '.join(loop)}", blocks[loop[-1]].at)
+    order = tuple(states)
+    return DiscreteNetwork(
+        order, tuple(states.values()), tuple(parents.values()), tuple(tables[variable] for variable in order), name
+    )
+
+
+def _read_network(parser: _Parser) -> str:
+    name = "unknown"
+    if not parser.peek("{"):
+        name = parser.name("the name of the network")
+    parser.mark("{", "after network")
+    while not parser.peek("}"):
+        keyword = parser.name("property or '}'")
+        if keyword != "property":
+            raise parser.fail(f"expected property or '}}', got {keyword!r}")
+        parser.skip_property()
+    parser.next += 1
+    return name
+
+
+def _read_variable(parser: _Parser) -> tuple[str, tuple[str, ...]]:
+    variable = parser.name("the name of a variable")
+    parser.mark("{", f"after variable {variable}")
+    found: tuple[str, ...] | None = None
+    while not parser.peek("}"):
+        keyword = parser.name("type, property or '}'")
+        if keyword == "property":
+            parser.skip_property()
+            continue
+        if keyword != "type" or found is not None:
+            raise parser.fail(f"expected {'type, ' if found is None else ''}property or '}}', got {keyword!r}")
+        kind = parser.name("discrete")
+        if kind != "discrete":
+            raise parser.fail(f"the type of {variable} must be discrete, got {kind!r}")
+        parser.mark("[", "after discrete")
+        count = parser.name("the number of states")
+        parser.mark("]", "after the number of states")
+        parser.mark("{", "before the states")
+        found = tuple(parser.names("a state", "}"))
+        if not found or count != str(len(found)):
+            raise parser.fail(f"{variable} must have {count} states, at least one; got {len(found)}")
+        if len(set(found)) < len(found):
+            raise parser.fail(f"{variable} must have different states, got {_shown(found)}")
+        parser.skip(";")
+    parser.next += 1
+    if found is None:
+        raise parser.fail(f"variable {variable} has no type")
+    return variable, found
+
+
+def _read_probability(parser: _Parser) -> _Block:
+    at = parser.place
+    parser.mark("(", "after probability")
+    child, parents = parser.name("the name of a variable"), []
+    parser.skip("|", ",")
+    while not parser.peek(")"):
+        parents.append(parser.name("the name of a parent"))
+        parser.skip("|", ",")
+    parser.next += 1
+    block = _Block(at, child, parents)
+    parser.mark("{", f"after the variables of probability ( {child} … )")
+    while not parser.peek("}"):
+        if parser.peek("("):
+            parser.next += 1
+            place = parser.place
+            given = parser.names("the state of a parent", ")")
+            block.rows.append((place, given, parser.values("probabilities")))
+            continue
+        keyword = parser.name("table, default, '(' or '}'")
+        place = parser.place
+        if keyword == "property":
+            parser.skip_property()
+        elif keyword == "table" and block.table is None:
+            block.table = place, parser.values("probabilities")
+        elif keyword == "default" and block.default is None:
+            block.default = place, parser.values("probabilities")
+        else:
+            twice = " for the second time" if keyword in ("table", "default") else ""
+            raise parser.fail(f"expected table, default, '(' or '}}', got {keyword!r}{twice}")
+    parser.next += 1
+    return block
+
+
+def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]) -> FloatArray:
+    """The distribution that a block says, an axis for each parent and the last for the child."""
+    for variable in (block.child, *block.parents):
+        if variable not in states:
+            raise parser.fail(f"there is no variable {variable}", block.at)
+    if len({block.child, *block.parents}) < 1 + len(block.parents):
+        raise parser.fail(f"probability ( {block.child} | … ) must have different variables", block.at)
+    child = block.child
+    shape = tuple(len(states[variable]) for variable in (*block.parents, child))
+    if len(shape) > MOST_AXES:
+        raise parser.fail(f"{child} has {len(block.parents)} parents, more than {MOST_AXES - 1}", block.at)
+    what = f"{parser.path}, line {parser.line(block.at)}: the distribution of {child} given {len(block.parents)} parents"
+    check_memory(what, 32.0 * product(shape), "Give it fewer parents")
+    if block.table is not None and (block.rows or block.default):
+        raise parser.fail(f"the distribution of {child} must have a table or rows, not both", block.table[0])
+    places = np.full(shape[:-1], -1, dtype=np.int64)
+    if block.table is not None:
+        at, values = block.table
+        if len(values) != product(shape):
+            raise parser.fail(f"the table of {child} must have {product(shape)} numbers, got {len(values)}", at)
+        found = np.moveaxis(np.array(values).reshape(shape[-1], *shape[:-1]), 0, -1).copy()
+        places[...] = at
+        if far_sum(found) is not None and np.abs(_sums(np.array(values).reshape(shape)) - 1.0).max() <= ROW_SUM:
+            raise parser.fail(
+                f"the table of {child} sums to one only if {child} changes fastest, but in BIF the first variable changes "
+                "slowest; write it as rows, (states of the parents) probabilities;",
+                at,
+            )
+    else:
+        found = np.full(shape, np.nan)
+        seen: set[tuple[int, ...]] = set()
+        codes = [{state: i for i, state in enumerate(states[parent])} for parent in block.parents]
+        rows = [] if block.default is None else [(block.default[0], None, block.default[1])]
+        for at, given, values in [*rows, *block.rows]:
+            if len(values) != shape[-1]:
+                raise parser.fail(f"a distribution of {child} must have {shape[-1]} numbers, got {len(values)}", at)
+            if given is None:
+                found[...], places[...] = values, at
+                continue
+            if len(given) != len(block.parents):
+                raise parser.fail(f"a row of {child} must have {len(block.parents)} states of parents, got {len(given)}", at)
+            for parent, state, code in zip(block.parents, given, codes, strict=True):
+                if state not in code:
+                    raise parser.fail(f"{parent} has no state {state!r}; there are {_shown(states[parent])}", at)
+            row = tuple(code[state] for state, code in zip(given, codes, strict=True))
+            if row in seen:
+                raise parser.fail(f"the row ({', '.join(given)}) of {child} is there twice", at)
+            seen.add(row)
+            found[row], places[row] = values, at
+        missing = np.argwhere(places < 0)
+        if len(missing):
+            names = [states[parent][i] for parent, i in zip(block.parents, missing[0].tolist(), strict=True)]
+            which = f"for ({', '.join(names)})" if names else "at all"
+            raise parser.fail(f"the distribution of {child} has no numbers {which}", block.at)
+    wrong = far_sum(found)
+    if wrong is not None:
+        place, total = (
+            int(places.flat[wrong[0]]),
+            "zero" if wrong[1] == 0.0 else f"{wrong[1]:.9g} instead of one; {SUM_CURE}",
+        )
+        raise parser.fail(f"a distribution of {child} sums to {total}", place)
+    sums = found.sum(-1)
+    far = np.abs(sums - 1.0)
+    if far.max() > ROW_SUM:
+        worst = np.unravel_index(far.argmax(), far.shape)
+        warn(
+            f"{parser.path}, line {parser.line(int(places[worst]))}: a distribution of {child} sums to {sums[worst]:.9g}",
+        )
+    return found
+
+
+# Writing
+
+
+def write_bif(path: Path, network: DiscreteNetwork) -> None:
+    """Write a network, with all digits; compressed if the name ends in .gz. Names that need it are quoted."""
+    lines = [f"network {_quoted(network.name)} {{", "}"]
+    for name, states in zip(network.variables, network.states, strict=True):
+        listed = ", ".join(map(_quoted, states))
+        lines += [f"variable {_quoted(name)} {{", f"  type discrete [ {len(states)} ] {{ {listed} }};", "}"]
+    for name, parents, table in zip(network.variables, network.parents, network.tables, strict=True):
+        scope = _quoted(name) + (f" | {', '.join(map(_quoted, parents))}" if parents else "")
+        lines.append(f"probability ( {scope} ) {{")
+        of = [network.states[network.index[parent]] for parent in parents]
+        for row in np.ndindex(*table.shape[:-1]):
+            given = ", ".join(_quoted(states[i]) for states, i in zip(of, row, strict=True))
+            lines.append(f"  {f'({given})' if parents else 'table'} {_listed(table[row].tolist())};")
+        lines.append("}")
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _listed(values: Iterable[float]) -> str:
+    return ", ".join([repr(value) for value in values])
+
+
+def _quoted(name: str) -> str:
+    if PLAIN.fullmatch(name) and name not in KEYWORDS:
+        return name
+    if not name or '"' in name or "\n" in name:
+        raise ValueError(f"a name in a BIF file must not be empty nor hold a quotation mark or a line break, got {name!r}")
+    return f'"{name}"'

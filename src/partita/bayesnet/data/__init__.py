@@ -1,0 +1,1 @@
+"""Networks and tables of states, as users give them."""

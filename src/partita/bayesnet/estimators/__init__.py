@@ -1,0 +1,1 @@
+"""BayesianNetwork, and the relaxation as a result."""

@@ -1,0 +1,371 @@
+"""Bayesian networks with hidden variables and unknown values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...core.parallel import Workers
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray, Solution, Status
+from ...core.validation import check_choice, check_count, check_real, check_verbose, check_weights
+from ...estimators.convergence import warn_if_short
+from ...estimators.data import unchanged_on_failure
+from ...estimators.loaded import check_run
+from ...estimators.persistence import SavedModel
+from ...estimators.restarts import end_values, run_starts
+from ...report.progress import ProgressPrinter
+from ...solvers.em import EM
+from ..data.network import NetworkLayout, describe
+from ..data.tables import Table, read_table
+from ..objective import NetworkLikelihood
+from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
+from .inference import NetworkInference
+from .parts import PARTS, checked_layout
+from .starts import fresh_states, given_start, random_starts
+
+#: What is maximised by each method that iterates, and how.
+ITERATIVE: dict[str, tuple[str, str | None]] = {
+    "em": ("marginal", "squarem"),
+    "viterbi": ("joint", None),
+    "conditional": ("conditional", None),
+}
+METHODS = ("auto", "supervised", *ITERATIVE, "convex", "convex+em")
+VARIANCES = ("tied", "free")
+
+
+class BayesianNetwork(SavedModel, NetworkInference):
+    """A directed model p(x) = prod_j p(x_j | parents of x_j), from data with hidden variables and unknown values.
+
+    Distributions are tables: p(a | b) = exp(W[b, a]) / sum exp(W[b]). Minimises
+    ``-sum_i log p(what is known in row i) + (alpha / 2) ||W||^2``. With hidden variables that has local minima, so that
+    several starts are run.
+
+    Parameters
+    ----------
+    edges : list of pairs, path, DiscreteNetwork or networkx graph
+        (parent, child) by name, or a BIF file, of which structure and states are taken; without a `fit` its tables too.
+    cardinalities : dict, optional
+        Number of states of variables (their values are then 0, 1, ...), or lists of states. Default: the values that occur.
+    hidden : dict or list, optional
+        Variables that are not in the data, with their numbers of states (known already from a BIF file: a list). If the
+        data have a column of that name, its values are used where they are known.
+    alpha : float, default 1.0
+        Strength of the penalty, which draws distributions to uniform ones. Zero is plain maximum likelihood: then states
+        that never occur have probability zero, and what was never seen given some parents is uniform.
+    method : str, default "auto"
+        ``"supervised"``: all values must be known. ``"em"``: marginal likelihood, by accelerated EM. ``"viterbi"``: the
+        likelihood of known and most probable unknown values together. ``"conditional"``: the probability of the most
+        probable unknown values given the known ones. ``"convex"``: a convex relaxation says which rows agree in hidden
+        variables, which is rounded and then supervised; no random start. ``"convex+em"``: ``"em"`` from there, about as
+        good as one or two random starts. ``"auto"`` is ``"em"``, or ``"supervised"`` if all values are known.
+    n_init : int, default 10
+        Random starts, in parallel; the best is kept. One is enough, and used, if rows show every state of hidden variables.
+    random_state : int, Generator or None
+        Of the starts.
+    gaussian : list, optional
+        Observed leaves that are real numbers: each has a mean for every configuration of its parents.
+    variance : {"tied", "free"}
+        Whether a Gaussian leaf has one variance, or one for each configuration of its parents.
+    rounding : {"kmeans", "random", "simplex"}
+        How states are made of the relaxation, see `ConvexEM`.
+    init : dict, optional
+        Tables to start from, by name, an axis for each parent and the last for the variable, instead of random ones. A
+        hidden variable of which two states are alike there is refused: EM would never tell them apart.
+    max_iter : int
+        Most iterations from each start.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by the total weight of the rows, is at most `tol`.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    nodes_ : list
+        Names of all variables; columns of arrays that are returned are in this order.
+    states_ : dict
+        The states of every variable that is not Gaussian.
+    tables_ : dict
+        p(variable | parents): an axis for each parent, the last for the variable.
+    means_, variances_ : dict
+        Of Gaussian variables, an axis for each parent.
+    objective_ : float
+        The objective reached.
+    objectives_ : array
+        From each start; NaN where an interrupt came first.
+    traces_ : list of arrays
+        The objective after every iteration, from each start.
+    n_iter_, trace_, status_
+        Of the best start.
+
+    Notes
+    -----
+    Data are a data frame (pandas, polars, pyarrow), a dict of columns, a list of dicts, or an array; what comes back is
+    of the same kind. Names win: columns may be in any order, and those that the network does not have are ignored with a
+    `DataWarning`. At `fit` every variable that is not hidden needs a column; afterwards an absent one is unknown. An
+    array has a column for each observed variable (or for all) in the order in which names first occur in `edges` or in
+    the file, integers in ascending order; after a fit to a frame, its columns are those of that frame.
+
+    None, NaN and ``pd.NA`` are unknown, and in arrays of integers also -1, unless it is a state. States of a variable are
+    of one kind: numbers, text or truth values. How a value is read depends on the states alone: text is itself; a number
+    is the state that is this number, or text that reads so (1 is "1"), and where no state is a number it counts states
+    from 0. A value that is none of the states is an error.
+
+    A BIF file or DiscreteNetwork has tables: without a fit, `predict` and the others use these. Rows in which nothing is
+    known have log-likelihood zero and are left out of training. Rows that look the same to a hidden variable are one to
+    inference.
+
+    Examples
+    --------
+    Two groups of rows, and a hidden variable that finds them:
+
+    >>> import numpy as np
+    >>> from partita import BayesianNetwork
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=300)
+    >>> X = (rng.random((300, 5)) < np.where(group, 0.9, 0.2)[:, None]).astype(int)
+    >>> model = BayesianNetwork([("H", f"x{i}") for i in range(5)], hidden={"H": 2}, random_state=0).fit(X)
+    >>> found = model.predict_proba(X)["H"].argmax(axis=1)
+    >>> bool(max(np.mean(found == group), np.mean(found != group)) > 0.95)
+    True
+    >>> int(model.predict([[1, 1, 1, -1, 1]])[0, 4])  # the unknown value, filled in (H is the first of `nodes_`)
+    1
+    """
+
+    def __init__(
+        self,
+        edges: Any,
+        cardinalities: Any = None,
+        hidden: Any = None,
+        alpha: float = 1.0,
+        method: str = "auto",
+        n_init: int = 10,
+        random_state: Any = None,
+        gaussian: Any = None,
+        variance: str = "tied",
+        rounding: str = "kmeans",
+        init: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.edges = edges
+        self.cardinalities = cardinalities
+        self.hidden = hidden
+        self.alpha = alpha
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+        self.gaussian = gaussian
+        self.variance = variance
+        self.rounding = rounding
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BayesianNetwork:
+        """Fit to a table of data. A failed fit changes nothing."""
+        with unchanged_on_failure(self):
+            return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any) -> BayesianNetwork:
+        self._check_parameters()
+        table = read_table(X)
+        layout, states, values = self._learn_states(table)
+        weights = check_weights("sample_weight", sample_weight, len(states))
+        location, scale = _units(values, weights)
+        rows = _informative(layout, states, values, weights)
+        best, solutions = self._learn(layout, states[rows], ((values - location) / scale)[rows], weights[rows])
+        self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
+        self.hidden_, self.variance_ = layout.hidden, self.variance
+        self.parameters_, self.location_, self.scale_ = best.parameters, location, scale
+        self._keep_columns(table, layout)
+        self.objective_ = best.value
+        self.objectives_ = end_values(solutions)
+        self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
+        self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
+        warn_if_short(self, best)
+        return self
+
+    def _learn_states(self, table: Table) -> tuple[NetworkLayout, IntArray, FloatArray]:
+        """The network with the states that a table shows, and what the table has."""
+        layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), table)
+        return layout, *layout.read(table, fitted=False, known=table.names or ())
+
+    def _keep_columns(self, table: Table, layout: NetworkLayout) -> None:
+        """Remember what the columns were: arrays that come later are read in the same order."""
+        names = table.names if table.names is not None and set(table.names) & set(layout.nodes) else None
+        self.table_ = table.kind
+        self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
+        self.n_features_in_ = len(layout.nodes) - len(layout.hidden) if names is None else len(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.__dict__.pop("_given", None)
+
+    def _learn(
+        self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray
+    ) -> tuple[Solution, list[Solution | None]]:
+        unknown = bool((states < 0).any())
+        method = ("em" if unknown else "supervised") if self.method == "auto" else self.method
+        if method == "supervised" and unknown:
+            row, v = np.argwhere(states < 0)[0]
+            raise ValueError(
+                f"method='supervised' needs all values known, but row {row} has none for {layout.discrete[v]!r}; use 'em'"
+            )
+        self.__dict__.pop("_convex", None)
+        if method.startswith("convex"):
+            solution = self._rounded(layout, states, values, weights)
+            if method == "convex" or solution.status is Status.INTERRUPTED:
+                return solution, [solution]
+            objective = self._objective(layout, states, values, weights, "marginal", self.n_jobs)
+            return self._run(objective, [solution.parameters], "squarem")
+        kind, acceleration = ITERATIVE.get(method, ("marginal", None))
+        fresh = fresh_states(layout, states)
+        count = self.n_init if any(part.any() for part in fresh) else 1
+        # Starts or items in parallel, not both.
+        objective = self._objective(layout, states, values, weights, kind, 1 if count > 1 else self.n_jobs)
+        starts = random_starts(objective, fresh, generator(self.random_state), count)
+        if self.init is not None:
+            starts = [given_start(layout, objective, fresh, self.init, start) for start in starts]
+            starts = starts[:1] if set(layout.discrete) <= set(self.init) else starts
+        return self._run(objective, starts, acceleration)
+
+    def _objective(
+        self,
+        layout: NetworkLayout,
+        states: IntArray,
+        values: FloatArray,
+        weights: FloatArray,
+        kind: str,
+        n_jobs: int | None,
+    ) -> NetworkLikelihood:
+        tied = self.variance == "tied"
+        options: dict[str, Any] = {"alpha": self.alpha, "kind": kind, "tied_variance": tied, "n_jobs": n_jobs}
+        return NetworkLikelihood(layout.net, states, values, weights=weights, **options)
+
+    def _run(
+        self, objective: NetworkLikelihood, starts: list[FloatArray], acceleration: str | None
+    ) -> tuple[Solution, list[Solution | None]]:
+        return run_starts(
+            *(objective, starts, EM(acceleration)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
+            n_jobs=self.n_jobs,
+        )
+
+    def _rounded(self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray) -> Solution:
+        """The relaxation, states made of it, and the network that fits these."""
+        if (weights != weights[0]).any():
+            raise ValueError("the relaxation needs equal weights of rows; use method='em'")
+        printer: list[Any] = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
+        self._convex = solve_relaxation(layout, states, values, None, callbacks=printer, n_jobs=self.n_jobs)
+        rng, filled = generator(self.random_state), states.copy()
+        for name in self._convex.names:
+            filled[:, layout.number[name]] = self._convex.labels(name, self.rounding, rng)
+        objective = self._objective(layout, filled, values, weights, "marginal", self.n_jobs)
+        solution = self._run(objective, [np.zeros(objective.size)], None)[0]
+        return replace(solution, status=Status.INTERRUPTED) if self._convex.status is Status.INTERRUPTED else solution
+
+    def convex_relaxation(self, X: Any, alpha: float | None = None, units: str = "absolute") -> ConvexEM:
+        """The convex relaxation of joint EM on these data. Needs no fit.
+
+        Parameters
+        ----------
+        X : table of data
+            In which hidden variables are unknown in all rows and all others known.
+        alpha : float, optional
+            The penalty. Small ones relax too much, and from `alpha_crit` on, which grows with the number of rows, the
+            solution is trivial. Default: about where as many groups as there are hidden states begin to show. That is not
+            the `alpha` of this network, so that `lower` is no bound on its `objective_`; give ``alpha=model.alpha`` for
+            that, or compare with `joint_objective`.
+        units : {"absolute", "critical"}
+            Whether `alpha` is the penalty, or to be multiplied with `alpha_crit`.
+
+        Returns
+        -------
+        ConvexEM
+            With `alpha`, `objective`, `lower`, `gap`, `M`, `alpha_crit`, `trivial`, `labels()`, and `joint_objective()`,
+            which is never below `lower`.
+        """
+        check_choice("units", units, ("absolute", "critical"))
+        layout, states, values = self._learn_states(read_table(X))
+        location, scale = _units(values, np.ones(len(states)))
+        return solve_relaxation(layout, states, (values - location) / scale, alpha, units=units, n_jobs=self.n_jobs)
+
+    @property
+    def convex_(self) -> ConvexEM:
+        """The relaxation that a ``"convex"`` fit began with. It is not saved with the model."""
+        if not hasattr(self, "_convex"):
+            raise AttributeError("there is no relaxation: fit with method='convex' or 'convex+em'")
+        return self._convex
+
+    def _check_parameters(self) -> None:
+        check_real("alpha", self.alpha, minimum=0.0)
+        check_choice("method", self.method, METHODS)
+        check_count("n_init", self.n_init, minimum=1)
+        check_choice("variance", self.variance, VARIANCES)
+        check_choice("rounding", self.rounding, ROUNDINGS)
+        if self.init is not None and not isinstance(self.init, Mapping):
+            raise ValueError(f"init must be a dict of tables, got {self.init!r}")
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, minimum=0.0)
+        check_verbose(self.verbose)
+        Workers(self.n_jobs)
+
+    def set_params(self, **params: Any) -> BayesianNetwork:
+        """Set parameters. Tables that were read from a file, not fitted, are forgotten if they are of another network."""
+        super().set_params(**params)
+        if "_given" in vars(self) and {"edges", "cardinalities", "hidden", "gaussian"} & set(params):
+            for name in (*PARTS, "columns_", "n_features_in_", "_given"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if "parameters_" not in vars(self):
+            self._adopt_tables()
+        return super()._pack()
+
+    def _validate_loaded(self) -> None:
+        """Raise a ValueError if the parts of a model file do not fit together."""
+        self._check_parameters()
+        generator(self.random_state)
+        if not set(PARTS) & set(vars(self)):
+            return
+        layout = checked_layout(vars(self))
+        if "trace_" in vars(self):
+            check_run(self)
+        if "columns_" not in vars(self):  # a file of an older version
+            names = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else None
+            self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
+
+
+def _units(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of columns, as far as they are known."""
+    known = ~np.isnan(values)
+    total = np.maximum(weights @ known, 1e-300)
+    filled = np.where(known, values, 0.0)
+    mean = weights @ filled / total
+    deviation = np.sqrt(weights @ np.where(known, (filled - mean) ** 2, 0.0) / total)
+    return mean, np.where(deviation > 0.0, deviation, 1.0)
+
+
+def _informative(layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray) -> IntArray:
+    """Rows in which something is known."""
+    rows = np.flatnonzero(((states >= 0).any(axis=1) | ~np.isnan(values).all(axis=1)) & (weights > 0.0))
+    if not len(rows):
+        raise ValueError("the data have no row with a known value and a positive weight")
+    for v, name in enumerate(layout.discrete):
+        count = len(layout.states[name])
+        if (states[rows, v] < 0).all() and count > len(rows):
+            raise ValueError(f"{name!r} has {count} states and is unknown in all of {len(rows)} rows: give more rows")
+    return rows

@@ -1,0 +1,1 @@
+"""M-steps of conditional tables, rows with unknown states, relations of the relaxed EM objective."""

@@ -1,0 +1,1 @@
+"""The convex relaxation of joint EM, over equivalence relations of hidden variables."""

@@ -1,0 +1,1 @@
+"""Directed graphs of variables, and sums over what is unknown of rows."""

@@ -1,0 +1,5 @@
+"""Sequences whose labels depend on their neighbours: linear-chain CRFs, hidden states, Boltzmann chains."""
+
+from .._lazy import names_of_stub
+
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)

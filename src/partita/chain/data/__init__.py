@@ -1,0 +1,1 @@
+"""Sequences, labels and constraints on weights, as users give them."""

@@ -1,0 +1,1 @@
+"""ChainCRF, HiddenChainCRF, LatentDynamicCRF, BoltzmannChain, ColumnTagger."""

@@ -1,0 +1,339 @@
+"""Scores of chains from attributes of positions and transitions between labels.
+
+``U[t, k] = sum_j X[t, j] theta[j, k]`` and ``A[u, v] = theta[u, v]``, for the pairs (j, k) and (u, v) that have a weight.
+A label at the first and the last position of a chain may have a weight of its own. Parameters are one flat vector: weights
+of attributes, of transitions, of starts, of ends. Its order within the first part is the map's own business: see
+`attribute` and `label`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from ...core.arrays.sparse import sound_csr
+from ...core.parallel import Workers
+from ...core.results import FloatArray, IntArray
+from ...numerics.sparse import rows_times_matrix, transpose
+from ..kernels import attributes as kernels
+from ..kernels.blocks import WIDTH
+
+#: An attribute that has weights for at least so many labels gets a whole row of a table,
+COMMON_LABELS = 3
+#: Entries of that table up to which every thread may sum into one of its own.
+LARGE_TABLE = 1_000_000
+#: or for this share of the labels, if that is more: a row is then no slower than the weights one by one.
+COMMON_SHARE = 0.36
+
+
+class ChainFeatures:
+    """The linear map of a chain model.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_positions, n_attributes)
+        Attributes of the positions of all chains, stacked.
+    offsets : array of int
+        Where each chain starts, and where the last ends.
+    n_labels : int
+        Number of labels.
+    attribute, label : arrays of int
+        The pairs that have a weight.
+    transitions : array of int of shape (k, 2)
+        Pairs of labels that have a weight.
+    starts, ends : bool
+        Whether labels have a weight for standing first or last.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        offsets: IntArray,
+        n_labels: int,
+        attribute: IntArray,
+        label: IntArray,
+        transitions: IntArray,
+        starts: bool = False,
+        ends: bool = False,
+        workers: Workers | None = None,
+    ) -> None:
+        X = sound_csr("X", X)
+        self.offsets = np.array(offsets, dtype=np.int64)  # a copy: kernels trust it
+        if (
+            self.offsets.ndim != 1
+            or self.offsets[0] != 0
+            or self.offsets[-1] != X.shape[0]
+            or np.diff(self.offsets).min() < 0
+        ):
+            raise ValueError(f"offsets must rise from 0 to the {X.shape[0]} rows of X")
+        self.n_labels = n_labels
+        self.n_positions, self.n_attributes = X.shape
+        self.n_examples = len(offsets) - 1
+        self.workers = workers or Workers(1)
+        self.transitions = np.asarray(transitions, dtype=np.int64).reshape(-1, 2)
+        self.starts, self.ends = starts, ends
+        self.n_state = len(attribute)
+        self.size = self.n_state + len(self.transitions) + n_labels * (starts + ends)
+        self._split(X, np.asarray(attribute), np.asarray(label))
+        self._ranges = self.workers.ranges(self.n_positions, 4.0 * X.nnz * max(1.0, n_labels / 4.0))
+
+    def _split(self, X: Any, attribute: Any, label: Any) -> None:
+        """Order the weights, and split X into its common and its rare part."""
+        n, counts = self.n_labels, np.bincount(attribute, minlength=self.n_attributes)
+        frequency = np.bincount(X.indices, minlength=self.n_attributes)
+        common = counts >= max(COMMON_LABELS, COMMON_SHARE * n)
+        rank = np.empty(self.n_attributes, np.int64)  # rare ones by first occurrence: neighbours then share cache lines
+        rank[_first_seen(X)] = np.arange(self.n_attributes)
+        slots = np.flatnonzero(common)
+        slots = slots[np.argsort(-frequency[slots], kind="stable")]
+        slot = np.full(self.n_attributes, -1)
+        slot[slots] = np.arange(len(slots))
+        order = np.lexsort((label, np.where(common[attribute], slot[attribute] - self.n_attributes, rank[attribute])))
+        self.attribute, self.label = attribute[order], label[order]
+        self.n_common = int(common[attribute].sum())
+        self._table_shape = (len(slots), n)
+        self._places = slot[self.attribute[: self.n_common]] * n + self.label[: self.n_common]
+        self._full = self.n_common == len(slots) * n
+        self._rare_label = self.label[self.n_common :].astype(np.uint16)
+        ones = bool((X.data == 1.0).all())
+        rows = np.repeat(np.arange(self.n_positions), np.diff(X.indptr))
+        here = common[X.indices]
+        self._common = _csr(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
+        self._by_attribute = transposed(self._common, len(slots)) if len(slots) * n > LARGE_TABLE else None
+        begin = np.zeros(self.n_attributes, np.int64)
+        where = np.flatnonzero(np.r_[True, np.diff(self.attribute) != 0]) if self.n_state else np.zeros(0, np.int64)
+        begin[self.attribute[where]] = where
+        rest = X.indices[~here]
+        times = counts[rest]
+        ends = np.cumsum(times)
+        features = np.repeat(begin[rest] - ends + times - self.n_common, times) + np.arange(int(times.sum()))
+        values = None if ones else np.repeat(X.data[~here], times)
+        self._rare = _csr(features, np.repeat(rows[~here], times), values, self.n_positions)
+
+    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Scores of labels (positions, labels), in `out` if given, and of transitions (labels, labels)."""
+        U = np.empty((self.n_positions, self.n_labels)) if out is None else out
+        table = self._table(theta)
+        self.workers.run(_scores, [(self, table, theta, lo, hi, U) for lo, hi in self._ranges])
+        _, transition, start, end = self.parts(theta)
+        A = np.zeros((self.n_labels, self.n_labels))
+        A[self.transitions[:, 0], self.transitions[:, 1]] = transition
+        if self.starts:
+            U[self.offsets[:-1]] += start
+        if self.ends:
+            U[self.offsets[1:] - 1] += end
+        return U, A
+
+    def adjoint(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        """The flat vector of sum_t X[t, j] R[t, k], C[u, v], and the sums of R over first and last positions."""
+        return self._adjoint(R, C, squared=False)
+
+    def squared(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        """The same with the squares of X."""
+        return self._adjoint(R, C, squared=True)
+
+    def entries(self) -> FloatArray:
+        """The number of weights that each position may use."""
+        return np.asarray(np.diff(self._common[2]) + np.diff(self._rare[2]), dtype=np.float64)
+
+    def magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """For each parameter the sum of squares and the number of its entries that are not zero."""
+        ones = np.ones((self.n_positions, self.n_labels)), np.ones((self.n_labels, self.n_labels))
+        twin = copy.copy(self)
+        twin._common, twin._rare = (np.zeros(0), *self._common[1:]), (np.zeros(0), *self._rare[1:])
+        if self._by_attribute is not None:
+            twin._by_attribute = (np.ones_like(self._by_attribute[0]), *self._by_attribute[1:])
+        return self.squared(*ones), twin.adjoint(*ones)
+
+    def _adjoint(self, R: FloatArray, C: FloatArray, squared: bool) -> FloatArray:
+        out = np.empty(self.size)
+        out[: self.n_common] = self._common_sums(R, squared).ravel()[self._places]
+        values, *where = self._rare
+        G = np.zeros((len(self._ranges), self.n_state - self.n_common))
+        rare = (values**2 if squared else values, *where, self._rare_label, R)
+        self.workers.run(kernels.rare_sums, [(*rare, lo, hi, G[c]) for c, (lo, hi) in enumerate(self._ranges)])
+        G.sum(0, out=out[self.n_common : self.n_state])
+        _, transition, start, end = self.parts(out)
+        transition[:] = C[self.transitions[:, 0], self.transitions[:, 1]]
+        if self.starts:
+            start[:] = R[self.offsets[:-1]].sum(0)
+        if self.ends:
+            end[:] = R[self.offsets[1:] - 1].sum(0)
+        return out
+
+    def _common_sums(self, R: FloatArray, squared: bool) -> FloatArray:
+        if self._by_attribute is not None:
+            (values, *where), ranges = self._by_attribute, Workers.balanced(self._by_attribute[2], 2.0 * R.size)
+            table = np.empty(self._table_shape)
+            matrix = (values**2 if squared else values, *where, R, np.zeros(self.n_labels))
+            self.workers.run(rows_times_matrix, [(*matrix, lo, hi, table) for lo, hi in ranges])
+            return table
+        values, *where = self._common
+        tables = np.zeros((len(self._ranges), *self._table_shape))
+        common = (values**2 if squared else values, *where, R)
+        self.workers.run(kernels.common_sums, [(*common, lo, hi, tables[c]) for c, (lo, hi) in enumerate(self._ranges)])
+        return np.asarray(tables.sum(0))
+
+    def pair_rows(
+        self, position: IntArray, label: IntArray, before: Any = -1, after: Any = -1, attributes: bool = True
+    ) -> tuple[Any, Any, Any]:
+        """Values (empty if all are 1), columns and row pointers of the weights that (position, label) pairs use.
+
+        Transitions from the label `before` and to the label `after` are among them, where these are not -1.
+        """
+        numbers = np.full(self._table_shape, -1, np.int32)
+        numbers.ravel()[self._places] = np.arange(self.n_common)
+        moves = self.transition_numbers()
+        before, after = np.broadcast_to(before, label.shape), np.broadcast_to(after, label.shape)
+        extra = np.full((len(label), 4), -1, np.int32)
+        extra[:, 0] = np.where(before >= 0, moves[before, label], -1)
+        extra[:, 1] = np.where(after >= 0, moves[label, after], -1)
+        begin = self.n_state + len(self.transitions)
+        if self.starts:
+            extra[:, 2] = np.where(np.isin(position, self.offsets[:-1]), begin + label, -1)
+        if self.ends:
+            begin += self.n_labels * self.starts
+            extra[:, 3] = np.where(np.isin(position, self.offsets[1:] - 1), begin + label, -1)
+        indptr, none = np.zeros(len(label) + 1, np.uint64), np.zeros(0)
+        nothing = (none, np.zeros(0, np.uint32), np.zeros(self.n_positions + 1, np.uint64))
+        common, rare = (self._common, self._rare) if attributes else (nothing, nothing)
+        weights = (common, rare, self._rare_label, numbers, self.n_common, extra, position, label)
+        ranges = Workers.ranges(len(label), 50.0 * len(label))
+        self.workers.run(kernels.pair_entries, [(*weights, False, lo, hi, indptr, nothing[1], none) for lo, hi in ranges])
+        np.cumsum(indptr, out=indptr)
+        indices = np.empty(int(indptr[-1]), np.uint32)
+        ones = not (len(common[0]) or len(rare[0]))
+        values = none if ones else np.empty(len(indices))
+        self.workers.run(kernels.pair_entries, [(*weights, True, lo, hi, indptr, indices, values) for lo, hi in ranges])
+        return values, indices, indptr
+
+    def transition_numbers(self) -> IntArray:
+        """The number of the weight of each transition, (labels, labels); -1 if it has none."""
+        numbers = np.full((self.n_labels, self.n_labels), -1)
+        numbers[self.transitions[:, 0], self.transitions[:, 1]] = self.n_state + np.arange(len(self.transitions))
+        return numbers
+
+    @property
+    def by_weight(self) -> tuple[Any, Any]:
+        """Common and rare attributes by column: values, positions and pointers."""
+        columns = self._table_shape[0], self.n_state - self.n_common
+        return tuple(transposed(part, k) for part, k in zip((self._common, self._rare), columns, strict=True))  # type: ignore[return-value]
+
+    def signed_adjoint(self, by_weight: tuple[Any, Any], R: FloatArray, chain: IntArray, signs: FloatArray) -> FloatArray:
+        """The part of attributes of `adjoint` for a block of signs of the chains, (n_state, WIDTH)."""
+        common, rare = by_weight
+        out, table = np.empty((self.n_state, WIDTH)), np.empty((*self._table_shape, WIDTH))
+        ranges = Workers.balanced(common[2], 2.0 * R.shape[1] * WIDTH * len(common[1]))
+        self.workers.run(kernels.common_blocks, [(*common, R, chain, signs, lo, hi, table) for lo, hi in ranges])
+        out[: self.n_common] = table.reshape(-1, WIDTH)[self._places]
+        ranges = Workers.balanced(rare[2], 2.0 * WIDTH * len(rare[1]))
+        weights = (*rare, self._rare_label, R, chain, signs)
+        self.workers.run(kernels.rare_blocks, [(*weights, lo, hi, out[self.n_common :]) for lo, hi in ranges])
+        return out
+
+    def take(self, order: Any) -> ChainFeatures:
+        """The map of some chains, in an order, with the same parameters."""
+        twin = copy.copy(self)
+        twin.offsets, positions = take_pieces(self.offsets, order)
+        twin._common, twin._rare = _take_rows(self._common, positions), _take_rows(self._rare, positions)
+        twin._by_attribute = None
+        return twin._resized()
+
+    def block(self, lo: int, hi: int) -> ChainFeatures:
+        """The map of the chains lo..hi, without a copy."""
+        twin = copy.copy(self)
+        first, last = int(self.offsets[lo]), int(self.offsets[hi])
+        twin.offsets = self.offsets[lo : hi + 1] - first
+        twin._common, twin._rare = ((*csr[:2], csr[2][first : last + 1]) for csr in (self._common, self._rare))
+        twin._by_attribute = None
+        return twin._resized()
+
+    def _resized(self) -> ChainFeatures:
+        """Self, after a change of the chains."""
+        self.n_examples, self.n_positions = len(self.offsets) - 1, int(self.offsets[-1])
+        entries = sum(int(pointers[-1] - pointers[0]) for _, _, pointers in (self._common, self._rare))
+        self._ranges = self.workers.ranges(self.n_positions, 4.0 * entries * max(1.0, self.n_labels / 4.0))
+        return self
+
+    def parts(self, theta: Any) -> tuple[Any, Any, Any, Any]:
+        """Views of the weights of attributes, transitions, starts and ends."""
+        a, b = self.n_state, self.n_state + len(self.transitions)
+        c = b + self.n_labels * self.starts
+        return theta[:a], theta[a:b], theta[b:c], theta[c:]
+
+    def step_layout(self) -> tuple[Any, ...]:
+        """What `kernels.sgd` needs to know of the map."""
+        mask, allowed = np.zeros(self._table_shape), np.zeros((self.n_labels, self.n_labels))
+        mask.ravel()[self._places] = 1.0
+        allowed[self.transitions[:, 0], self.transitions[:, 1]] = 1.0
+        return self._common, self._rare, self._rare_label, mask, allowed, self.starts, self.ends
+
+    @property
+    def streams(self) -> tuple[Any, Any, Any] | None:
+        """Common and rare attributes as `kernels.attributes` reads them; None if the table is too large for every thread."""
+        return (self._common, self._rare, self._rare_label) if self._by_attribute is None else None
+
+    def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Copies of the weights: table of common attributes, of rare attributes, transitions, starts, ends."""
+        state, transition, start, end = self.parts(theta)
+        A = np.zeros((self.n_labels, self.n_labels))
+        A[self.transitions[:, 0], self.transitions[:, 1]] = transition
+        return self._table(theta).copy(), state[self.n_common :].copy(), A, start.copy(), end.copy()
+
+    def pack(self, weights: tuple[FloatArray, ...]) -> FloatArray:
+        """The inverse of `unpack`."""
+        table, rare, A, start, end = weights
+        moves = A[self.transitions[:, 0], self.transitions[:, 1]]
+        return np.concatenate([table.ravel()[self._places], rare, moves, start, end])
+
+    def _table(self, theta: FloatArray) -> FloatArray:
+        if self._full:
+            return theta[: self.n_common].reshape(self._table_shape)
+        table = np.zeros(self._table_shape)
+        table.ravel()[self._places] = theta[: self.n_common]
+        return table
+
+
+def _first_seen(X: Any) -> IntArray:
+    """Columns of X in the order of their first entry; columns without any come last."""
+    first = np.full(X.shape[1], X.nnz, np.int64)
+    first[X.indices[::-1]] = np.arange(X.nnz - 1, -1, -1)
+    return np.argsort(first, kind="stable")
+
+
+def take_pieces(offsets: Any, order: Any) -> tuple[IntArray, IntArray]:
+    """The offsets of some pieces put one after the other, and where each of their entries was."""
+    lengths = np.diff(offsets)[order].astype(np.int64)
+    taken = np.zeros(len(lengths) + 1, np.int64)
+    taken[1:] = np.cumsum(lengths)
+    return taken, np.repeat(offsets[:-1][order].astype(np.int64) - taken[:-1], lengths) + np.arange(taken[-1])
+
+
+def _take_rows(csr: tuple[Any, Any, Any], rows: Any) -> tuple[Any, Any, Any]:
+    """Some rows of values, columns and row pointers."""
+    values, indices, pointers = csr
+    taken, entries = take_pieces(pointers, rows)
+    return values[entries] if len(values) else values, indices[entries], taken.astype(np.uint64)
+
+
+def _csr(indices: Any, rows: Any, values: FloatArray | None, n_rows: int) -> tuple[Any, Any, Any]:
+    """Values (empty if all are 1), columns and row pointers, of entries in the order of their rows."""
+    pointers = np.zeros(n_rows + 1, np.uint64)
+    pointers[1:] = np.cumsum(np.bincount(rows, minlength=n_rows))
+    return np.zeros(0) if values is None else values, indices.astype(np.uint32), pointers
+
+
+def _scores(map_: ChainFeatures, table: FloatArray, theta: FloatArray, lo: int, hi: int, U: FloatArray) -> None:
+    kernels.common_scores(*map_._common, table, lo, hi, U)
+    kernels.rare_scores(*map_._rare, map_._rare_label, theta[map_.n_common : map_.n_state], lo, hi, U)
+
+
+def transposed(matrix: tuple[Any, Any, Any], n_columns: int) -> tuple[Any, Any, Any]:
+    """The same entries by column."""
+    values, indices, indptr = matrix
+    values = values if len(values) else np.ones(len(indices))
+    out = np.empty_like(values), np.empty_like(indices), np.zeros(n_columns + 1, np.uint64)
+    transpose(values, indices, indptr, *out)
+    return out

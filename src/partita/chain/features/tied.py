@@ -1,0 +1,57 @@
+"""Parameters that are equal by decree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.results import FloatArray, IntArray
+from .chain import ChainFeatures
+
+
+class TiedFeatures:
+    """A chain's map in which groups of weights are one parameter each.
+
+    Parameters
+    ----------
+    inner : ChainFeatures
+        The map with all weights.
+    group : array of int of shape (inner.size,)
+        The parameter of each weight, counted from 0 without gaps.
+    """
+
+    def __init__(self, inner: ChainFeatures, group: IntArray) -> None:
+        self.inner, self.group = inner, group
+        self.size = int(group.max()) + 1
+        self.n_labels, self.offsets, self.workers = inner.n_labels, inner.offsets, inner.workers
+        self.n_positions, self.n_examples = inner.n_positions, inner.n_examples
+
+    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Scores of labels and transitions."""
+        return self.inner.forward(theta[self.group], out)
+
+    def adjoint(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        """Sums over the weights of each group."""
+        return self.collect(self.inner.adjoint(R, C))
+
+    def squared(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        """The same with the squares of X; what weights of a group have in common is left out."""
+        return self.collect(self.inner.squared(R, C))
+
+    @property
+    def streams(self) -> Any:
+        """See `ChainFeatures`."""
+        return self.inner.streams
+
+    def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """See `ChainFeatures`."""
+        return self.inner.unpack(theta[self.group])
+
+    def pack(self, sums: tuple[FloatArray, ...]) -> FloatArray:
+        """The sums over each group of what `ChainFeatures` packs."""
+        return self.collect(self.inner.pack(sums))
+
+    def collect(self, values: Any) -> FloatArray:
+        """The sum of `values`, one per weight, over each group."""
+        return np.asarray(np.bincount(self.group, weights=values, minlength=self.size), dtype=np.float64)

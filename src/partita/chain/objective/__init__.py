@@ -1,0 +1,1 @@
+"""Penalised likelihoods of chains: whole, composite, in mini-batches; their bounds and standard errors."""

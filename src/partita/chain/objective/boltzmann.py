@@ -1,0 +1,188 @@
+"""Penalised negative (composite) log-likelihood of chains of tokens and labels."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from ...core.buffers import Buffers, Owner
+from ...core.parallel import Workers
+from ...core.protocols import Capability
+from ...core.results import FloatArray, IntArray
+from ...core.validation import check_weights
+from ...objectives.by_products import ByProducts
+from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ..structure.windows import WindowSums
+from .batches import transition_counts
+from .composite import ChainObjects, moments_by_order
+from .likelihood import ChainPoint
+
+
+class BoltzmannChainLikelihood(ByProducts):
+    """``F = sum_j w_j (-log p(x_A, y_A | y_B)) + penalty``, a sum over windows of chains of tokens x and labels y.
+
+    ``p(x, y)`` is proportional to ``exp(sum_t theta[x_t, y_t] + sum_t A[y_{t-1}, y_t])`` among all of the same length.
+    A are windows of positions, B the labels around them; the whole chain for the likelihood. Tokens do not depend on each
+    other given the labels, so that their sums are ``b[y] = log sum_x sizes[x] exp(theta[x, y])`` at every position, and
+    log Z of a window depends on its length and the labels around it only: few windows are different.
+
+    Parameters
+    ----------
+    x, y : arrays of int
+        Token and label of every position.
+    offsets : array of int
+        Where each chain starts, and where the last ends.
+    sizes : array
+        How many tokens share each row of weights.
+    n_labels : int
+    composite : CompositeLikelihood, optional
+        Which windows count, and how much. Default: whole chains.
+    weights : array, optional
+        Weights of the chains.
+    l2 : float
+        Penalty on the weights of every token and transition; on those that tokens share, for each of them.
+
+    Notes
+    -----
+    Parameters are theta (tokens, labels) and A (labels, labels), flat. `scale` is the number of positions in windows.
+    """
+
+    convex = True
+
+    def __init__(
+        self,
+        x: IntArray,
+        y: IntArray,
+        offsets: IntArray,
+        sizes: FloatArray,
+        n_labels: int,
+        *,
+        composite: CompositeLikelihood | None = None,
+        weights: FloatArray | None = None,
+        l2: float = 0.0,
+        workers: Workers | None = None,
+    ) -> None:
+        self.x, self.y, self.offsets, self.n_labels = x, y, offsets, n_labels
+        self.sizes = np.asarray(sizes, dtype=np.float64)
+        self.composite = composite or CompositeLikelihood({FULL: 1.0})
+        self.workers = workers or Workers(1)
+        self.n_examples = len(offsets) - 1
+        shares = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
+        self.penalty = l2 * np.concatenate([shares, np.ones(n_labels**2)])
+        self.size, self.has_gap = len(self.penalty), l2 > 0.0
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.objects = ChainObjects(offsets, y, check_weights("weights", weights, self.n_examples), self.composite)
+        self.buffers = Buffers((1, n_labels))
+        self._weigh(self.composite.beta)
+
+    def _weigh(self, beta: FloatArray) -> None:
+        """Choose the windows that count."""
+        self.beta = beta
+        self.windows, self.window_weights = self.objects.choose(beta)
+        self.different, self.which = self.windows.alike()
+        self.weights = np.bincount(self.which, weights=self.window_weights).astype(np.float64)
+        self.scale = float(self.window_weights @ self.windows.length) * self.objects.held_down
+        self.observed = self.count(self.window_weights)
+        self.room = Buffers((len(self.different.rows), self.n_labels))
+
+    def count(self, weights: FloatArray) -> FloatArray:
+        """Numbers of pairs of token and label, and of transitions, in windows with weights."""
+        n = self.n_labels
+        labels, moves = self.windows.coverage(weights)
+        pairs = np.bincount(self.x * n + self.y, weights=labels, minlength=len(self.sizes) * n)
+        return np.concatenate([pairs, transition_counts(self.y, self.offsets, moves, n).ravel()])
+
+    def with_weights(self, beta: FloatArray) -> BoltzmannChainLikelihood:
+        """The same objects with other weights of the orders."""
+        twin = copy.copy(self)
+        twin._weigh(np.asarray(beta, dtype=np.float64))
+        return twin
+
+    def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See `moments_by_order`."""
+        return moments_by_order(self, theta)
+
+    @cached_property
+    def least_diagonal(self) -> FloatArray:
+        """A floor under the diagonal of the Hessian where that scales steps."""
+        return np.full(self.size, 1e-12)
+
+    def unpack(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights of tokens and of transitions."""
+        n = self.n_labels
+        return parameters[: -n * n].reshape(-1, n), parameters[-n * n :].reshape(n, n)
+
+    def at(self, parameters: FloatArray) -> BoltzmannChainPoint:
+        """The objective seen from `parameters`."""
+        return BoltzmannChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+
+def token_sums(theta: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of every label, the logarithm of the sum over tokens, and the probability of each row of tokens."""
+    top = theta.max(axis=0)
+    q = sizes[:, None] * np.exp(theta - top)
+    total = q.sum(axis=0)
+    return top + np.log(total), q / total
+
+
+class BoltzmannChainPoint(ChainPoint):
+    """The likelihood at one parameter vector."""
+
+    objective: BoltzmannChainLikelihood  # type: ignore[assignment]
+
+    def __init__(self, objective: BoltzmannChainLikelihood, parameters: FloatArray) -> None:
+        self.objective, self.parameters = objective, parameters
+        o, (theta, self.A) = objective, objective.unpack(parameters)
+        self.b, self.q = token_sums(theta, o.sizes)
+        penalty = 0.5 * float((o.penalty * parameters * parameters).sum())
+        self.value = self.sums.loss - float((o.observed * parameters).sum()) + penalty
+
+    @cached_property
+    def sums(self) -> WindowSums:
+        """Sums over the labels of the windows that differ."""
+        o = self.objective
+        return WindowSums(self.b[None], self.A, o.different, o.weights, o.workers, o.buffers, o.room)
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        return self._expected(self.sums.P, self.sums.C) - o.observed + o.penalty * self.parameters
+
+    def _expected(self, P: FloatArray, C: FloatArray) -> FloatArray:
+        """Numbers of pairs of token and label and of transitions, from those of labels."""
+        return np.concatenate([(self.q * P).ravel(), C.ravel()])
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v."""
+        o = self.objective
+
+        def product(v: FloatArray) -> FloatArray:
+            owner, (d_theta, dA) = Owner(), o.unpack(v)
+            db = (self.q * d_theta).sum(axis=0)
+            dP, dC = self.sums.product(db[None], np.ascontiguousarray(dA), o.buffers.lend(owner))
+            tokens = self.q * (dP + self.sums.P * (d_theta - db))
+            return np.concatenate([tokens.ravel(), dC.ravel()]) + o.penalty * v
+
+        return product
+
+    def information(self) -> FloatArray:
+        """The diagonal of the Hessian, no penalty, as if the labels of a window were independent."""
+        owner = Owner()
+        variances, C = self.sums.diagonal(self.objective.buffers.lend(owner))
+        tokens = self.q * (1.0 - self.q) * self.sums.P + self.q**2 * variances
+        return np.concatenate([tokens.ravel(), C.ravel()])
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The same with the penalty."""
+        return np.maximum(self.information() + self.objective.penalty, 1e-12)
+
+    def score(self, factors: FloatArray) -> FloatArray:
+        """The gradient of the log-likelihood, no penalty, with the weight of every chain multiplied by a factor."""
+        o, owner = self.objective, Owner()
+        each = factors[o.windows.chain] * o.window_weights
+        factor = np.bincount(o.which, weights=each) / o.weights
+        return o.count(each) - self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))

@@ -1,0 +1,199 @@
+"""Penalised negative composite log-likelihood of chains."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...core.arrays.weights import held_down
+from ...core.buffers import Buffers, Owner
+from ...core.protocols import Capability
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray
+from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
+from ...objectives.l1 import mixture_divergence
+from ..features.chain import ChainFeatures
+from ..kernels import viterbi
+from ..structure.windows import Windows, WindowSums
+from .batches import indicators
+from .likelihood import ChainLikelihood, ChainPoint, Scores
+
+#: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
+EXACT = 150
+#: Fewest random combinations of the scores of chains, and parameters times combinations that are enough.
+DRAWS, ENOUGH = 30, 20_000
+
+
+class ChainObjects:
+    """The windows of chains that a composite likelihood is about, and how much of each is used.
+
+    Parameters
+    ----------
+    offsets, y : arrays of int
+        Where each chain starts, and where the last ends; the label of every position.
+    weights : array
+        One weight for each chain.
+    composite : CompositeLikelihood
+    """
+
+    def __init__(self, offsets: IntArray, y: IntArray, weights: FloatArray, composite: CompositeLikelihood) -> None:
+        check_on_chains(composite)
+        lengths = [None if order == FULL else int(order) for order in composite.rates]
+        self.windows = Windows.of_lengths(offsets, y, lengths)
+        self.shares = composite.shares(self.windows.group, self.windows.chain)
+        self.weights = weights[self.windows.chain] * self.shares
+        extents = np.diff(offsets)
+        self.held_down = float(held_down(weights) @ extents) / float(weights @ extents)
+
+    def choose(self, beta: FloatArray) -> tuple[Windows, FloatArray]:
+        """The windows that count with these weights of the orders, and their weights."""
+        weights = self.weights * beta[self.windows.group]
+        chosen = np.flatnonzero(weights)
+        if not len(chosen):
+            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
+        return self.windows.take(chosen), weights[chosen]
+
+
+class ChainComposite(ChainLikelihood):
+    """``F(theta) = sum_j w_j (-log p(y_A | y_B)) + 1/2 sum_j penalty_j theta_j^2``, a sum over windows of chains.
+
+    A window A is k labels in a row, B the labels before and after it. It is itself a chain, whose ends have the scores
+    of the transitions from and to the known neighbours. Its weight is that of its chain, times that of its order, times
+    how much of it is used (see `CompositeLikelihood`); windows without weight are not computed. A chain shorter than k
+    is one window.
+
+    `scale` is the number of labels in windows, weighted: ``tol`` means the same for all policies and weights.
+
+    Parameters
+    ----------
+    features, y, **options
+        See `ChainLikelihood`. Every label must be known.
+    composite : CompositeLikelihood
+    """
+
+    def __init__(self, features: ChainFeatures, y: IntArray, composite: CompositeLikelihood, **options: Any) -> None:
+        if np.min(y) < 0:
+            raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
+        super().__init__(features, y, **options)
+        self.composite, self.linear = composite, options.get("linear")
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.objects = ChainObjects(features.offsets, self.y, self.weights, composite)
+        self._weigh(composite.beta)
+
+    def _weigh(self, beta: FloatArray) -> None:
+        """Choose the windows that count."""
+        self.beta = beta
+        self.windows, self.window_weights = self.objects.choose(beta)
+        self.scale = float(self.window_weights @ self.windows.length) * self.objects.held_down
+        self.observed = self._observed(self.window_weights) - (0.0 if self.linear is None else self.linear)
+        self.room = Buffers((len(self.windows.rows), self.features.n_labels))
+        self.__dict__.pop("least_diagonal", None)
+
+    def _observed(self, weights: FloatArray) -> FloatArray:
+        """The features of the labels in windows, and of the transitions at their ends, summed with weights."""
+        f = self.features
+        return f.adjoint(*indicators(self.y, f.offsets, *self.windows.coverage(weights), f.n_labels))
+
+    def with_weights(self, beta: FloatArray) -> ChainComposite:
+        """The same objects with other weights of the orders."""
+        twin = copy.copy(self)
+        twin._weigh(np.asarray(beta, dtype=np.float64))
+        return twin
+
+    def coverage(self) -> Scores:
+        """The weight of the label of every position, and of the transition into it."""
+        return self.windows.coverage(self.window_weights)
+
+    @property
+    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """What `kernels.likelihood_pass` sums over, and its weights."""
+        w = self.windows
+        return (w.by_chain, w.rows, w.offsets, w.left, w.right), self.window_weights
+
+    def sums(self, scores: Scores) -> WindowSums:
+        """Sums over the labels of all windows."""
+        return WindowSums(*scores, self.windows, self.window_weights, self.workers, self.buffers, self.room)
+
+    def at(self, parameters: FloatArray) -> CompositePoint:
+        """The objective seen from `parameters`."""
+        return CompositePoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+    def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See `moments_by_order`."""
+        return moments_by_order(self, theta)
+
+    spread = moments
+
+
+class CompositePoint(ChainPoint):
+    """The composite likelihood at one parameter vector."""
+
+    objective: ChainComposite
+    sums: WindowSums
+
+    def divergence(self, c: float) -> float:
+        """See `mixture_divergence`; its examples are the windows."""
+        o, (U, A), owner = self.objective, self.scores, Owner()
+        w, score = o.windows, np.empty(len(o.windows))
+        unrolled = w.unroll(U, A, o.workers, o.room.lend(owner))
+        viterbi.score(unrolled, A.reshape(1, *A.shape), w.offsets, o.y[w.rows], 0, len(w), score)
+        return mixture_divergence(score - self.sums.log_z, o.window_weights, c)
+
+    def score(self, factors: FloatArray) -> FloatArray:
+        """The gradient of the log-likelihood, no penalty, with the weight of every chain multiplied by a factor."""
+        o, owner = self.objective, Owner()
+        each = factors[o.windows.chain]
+        expected = o.features.adjoint(*self.sums.weighted(each, o.buffers.lend(owner)))
+        return o._observed(each * o.window_weights) - expected
+
+    def information(self) -> FloatArray:
+        """The diagonal of the Hessian, no penalty: exact for few parameters, else as if labels were independent."""
+        o, owner = self.objective, Owner()
+        if o.size > EXACT:
+            return o.features.squared(*self.sums.diagonal(o.buffers.lend(owner)))
+        product = self.hessian_product()
+        return np.array([product(unit)[j] for j, unit in enumerate(np.eye(o.size))]) - o.penalty
+
+
+def moments_by_order(objective: Any, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What `best_weights` asks for: by order, diagonals of Hessians, and of sums of products of scores of chains.
+
+    The latter are means over random signs of the chains. With more than `EXACT` parameters, Hessians are as if the labels
+    of a window were independent, which makes no difference to attributes that a window has once.
+    """
+    K, n = len(objective.beta), objective.n_examples
+    orders = [objective.with_weights(unit).at(theta) for unit in np.eye(K)]
+    J = np.array([point.information() for point in orders])
+    draws = min(n, max(DRAWS, -(-ENOUGH // objective.size)))
+    exact = draws == n
+    rng = generator(objective.composite.random_state).spawn(1)[0]  # not what drew the objects
+    signs = np.eye(draws) if exact else rng.choice((-1.0, 1.0), (draws, n))
+    S = np.zeros((K, K, objective.size))
+    for sign in signs:
+        scores = np.array([point.score(sign) for point in orders])
+        S += scores[:, None] * scores[None]
+    return J, S if exact else S / draws
+
+
+def check_on_chains(composite: CompositeLikelihood) -> None:
+    """Refuse what chains do not have."""
+    composite.check()
+    if PAIRS in composite.rates:
+        raise ValueError("'pairs' are not available on chains: objects are windows of labels in a row; use orders")
+    if composite.blocks == "all":
+        raise ValueError(
+            "blocks='all' is not available on chains: given the rest, labels that are not in a row are independent, "
+            "and their objects are sums of windows; use blocks='connected'"
+        )
+
+
+def composite_of(likelihood: Any, random_state: Any = None) -> CompositeLikelihood | None:
+    """What the parameter `likelihood` of a chain stands for; None for the likelihood itself."""
+    composite = as_composite(likelihood, (FULL,))
+    if composite is None:
+        return None
+    check_on_chains(composite)
+    return replace(composite, random_state=random_state) if composite.random_state is None else composite

@@ -1,0 +1,407 @@
+"""Penalised negative log-likelihood of chains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...core.arrays.weights import held_down
+from ...core.buffers import Buffers, Owner
+from ...core.parallel import Workers
+from ...core.protocols import Capability, QuadraticModel
+from ...core.results import FloatArray, IntArray
+from ...core.validation import check_weights
+from ...objectives.by_products import ByProducts
+from ...objectives.l1 import mixture_divergence
+from ...objectives.products import ProductModel
+from ..bounds import DenseChains, LineBound
+from ..features.chain import ChainFeatures
+from ..kernels import viterbi
+from ..kernels.likelihood_pass import accumulate
+from ..structure.forward_backward import ChainSums, transition_factors
+from .batches import ChainBatches, observed
+from .majorization import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
+from .sweeps import ChainSweeps
+
+Scores = tuple[FloatArray, FloatArray]
+
+#: The power of the diagonal of the Hessian that scales steps: full scaling overcorrects rare features.
+POWER = 0.25
+#: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
+LEAST_CURVATURE = 0.01
+#: Positions that one pass keeps in the cache.
+ROOM = 512
+
+
+class ChainLikelihood(ByProducts):
+    """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains.
+
+    ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
+    is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables: Hessian products
+    are those of F, which may be indefinite, while models and bounds have the curvature of ``log Z_i`` alone, which is at
+    least that (Jensen).
+
+    Parameters
+    ----------
+    features : ChainFeatures
+        The map from theta to scores of labels and transitions.
+    y : array of int
+        The label of every position; ``-1 - k`` where it is only known to be in row k of `sets`.
+    sets : bool array of shape (n_sets, n_labels), optional
+        Labels allowed at positions that are not known.
+    weights : array, optional
+        Weights of the chains.
+    penalty : float or array of shape (size,)
+        The l2 of each parameter.
+    forbidden : bool array of shape (n_labels, n_labels), optional
+        Transitions that are impossible.
+    linear : array of shape (size,), optional
+        Coefficients of a linear term that is added to F.
+    forbidden_starts, forbidden_ends : bool arrays of shape (n_labels,), optional
+        Labels that cannot stand first, or last.
+    """
+
+    costly_rays = True
+
+    def __init__(
+        self,
+        features: ChainFeatures,
+        y: IntArray,
+        *,
+        sets: Any = None,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        linear: FloatArray | None = None,
+        forbidden: Any = None,
+        forbidden_starts: Any = None,
+        forbidden_ends: Any = None,
+        workers: Workers | None = None,
+    ) -> None:
+        n = features.n_labels
+        self.features = features
+        self.workers = workers or features.workers
+        self.weights = check_weights("weights", weights, features.n_examples)
+        self.y = np.ascontiguousarray(y, dtype=np.int64)
+        self.sets = np.zeros((0, n), bool) if sets is None else np.asarray(sets, dtype=bool).reshape(-1, n)
+        if self.y.shape != (features.n_positions,) or self.y.max() >= n or self.y.min() < -len(self.sets):
+            raise ValueError(f"y must hold {features.n_positions} labels below {n}, or -1 - k for row k of sets")
+        self.size = features.size
+        self.lengths = np.diff(features.offsets)
+        self.scale = float(held_down(self.weights) @ self.lengths)
+        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
+        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
+            raise ValueError("penalty must be finite and non-negative")
+        self.forbidden = None if forbidden is None else np.asarray(forbidden, dtype=bool)
+        self.forbidden_starts = np.asarray(np.zeros(n) if forbidden_starts is None else forbidden_starts, dtype=bool)
+        self.forbidden_ends = np.asarray(np.zeros(n) if forbidden_ends is None else forbidden_ends, dtype=bool)
+        self.partial = self._partial()
+        self.convex = self.partial is None
+        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.capabilities |= bound_capabilities(features)
+        self.ruled = self.forbidden is not None or bool(self.forbidden_starts.any() or self.forbidden_ends.any())
+        if self.convex and not self.ruled and linear is None and isinstance(features, ChainFeatures):
+            self.capabilities |= {Capability.BATCHES}
+            if self.has_gap and np.ptp(self.penalty) == 0.0:
+                self.capabilities |= {Capability.SWEEPS}
+        self.buffers = Buffers((features.n_positions, n))
+        self.in_one_pass = self.convex and features.streams is not None
+        self._parts: list[FloatArray] | None = None  # where threads sum; kept, because fresh memory is slow
+        self.observed = self._statistics() - (0.0 if linear is None else linear)
+        self._check_possible()
+
+    def _partial(self) -> _Partial | None:
+        """What is known of the chains with unknown labels."""
+        unknown = np.flatnonzero(np.add.reduceat(self.y < 0, self.features.offsets[:-1]))
+        if not len(unknown):
+            return None
+        rows = np.concatenate([np.arange(*self.features.offsets[s : s + 2]) for s in unknown])
+        allowed = np.zeros((len(rows), self.features.n_labels), bool)
+        y = self.y[rows]
+        known = y >= 0
+        allowed[np.flatnonzero(known), y[known]] = True
+        allowed[~known] = self.sets[-1 - y[~known]]
+        offsets = np.concatenate(([0], np.cumsum(self.lengths[unknown])))
+        return _Partial(unknown, rows, offsets, np.where(allowed, 0.0, -np.inf), self.weights[unknown])
+
+    def _statistics(self) -> FloatArray:
+        """The features of the chains that are fully known, summed with weights."""
+        f = self.features
+        weights = self.weights.copy()
+        if self.partial is not None:
+            weights[self.partial.chains] = 0.0
+        return f.adjoint(*observed(np.maximum(self.y, 0), f.offsets, weights, f.n_labels))
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> ChainBatches:
+        """The chains as mini-batches in random order, a part of them held out."""
+        return ChainBatches(self, random_state, validation)
+
+    def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
+        """Stochastic gradient descent on single chains."""
+        return ChainSweeps(self, theta, random_state)
+
+    def _check_possible(self) -> None:
+        """Every chain needs a labelling that is allowed; a known one must be."""
+        if not self.ruled and self.sets.any(1).all():
+            return
+        f, y = self.features, self.y
+        bad = np.zeros(f.n_positions, bool)
+        if self.forbidden is not None:
+            pair = np.zeros(f.n_positions, bool)
+            pair[1:] = (y[1:] >= 0) & (y[:-1] >= 0)
+            pair[f.offsets[:-1]] = False
+            where = np.flatnonzero(pair)
+            bad[where] = self.forbidden[y[where - 1], y[where]]
+        for ends, places in ((self.forbidden_starts, f.offsets[:-1]), (self.forbidden_ends, f.offsets[1:] - 1)):
+            known = places[y[places] >= 0]
+            bad[known] |= ends[y[known]]
+        if bad.any():
+            t = int(bad.argmax())
+            s = int(np.searchsorted(f.offsets, t, side="right")) - 1
+            raise ValueError(f"y has a forbidden transition, start or end at position {t - f.offsets[s]} of sequence {s}")
+        if self.partial is not None:
+            sums = self.at(np.zeros(self.size)).known
+            assert sums is not None
+            if not np.isfinite(sums.log_z).all():
+                s = self.partial.chains[int(np.argmin(np.isfinite(sums.log_z)))]
+                raise ValueError(f"what is known of the labels of sequence {s} leaves only forbidden labellings")
+
+    @cached_property
+    def dense(self) -> DenseChains:
+        """The features written out, for bounds as matrices."""
+        return dense_chains(self.features)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of chains."""
+        return self.features.n_examples
+
+    @cached_property
+    def least_diagonal(self) -> FloatArray:
+        """A floor under the diagonal of the Hessian where that scales steps."""
+        f, n = self.features, self.features.n_labels
+        labels, moves = self.coverage()
+        p = labels[:, None] * np.full(n, (1.0 - 1.0 / n) / n if n > 1 else 1.0)
+        C = np.full((n, n), float(moves.sum() - moves[f.offsets[:-1]].sum()) / (n * n))
+        return np.maximum(LEAST_CURVATURE * f.squared(p, C), 1e-12)
+
+    def coverage(self) -> Scores:
+        """The weight of the label of every position, and of the transition into it."""
+        each = np.repeat(self.weights, self.lengths)
+        return each, each
+
+    def idle(self) -> ChainLikelihood:
+        """Self, without the memory that it keeps from one evaluation to the next."""
+        self._parts, self.buffers = None, Buffers(self.buffers.shape)
+        return self
+
+    def at(self, parameters: FloatArray) -> ChainPoint:
+        """The objective seen from `parameters`."""
+        return ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+    def scores(self, theta: FloatArray, out: FloatArray) -> Scores:
+        """Scores of labels, in `out`, and of transitions; -inf where they are forbidden."""
+        U, A = self.features.forward(theta, out)
+        if self.forbidden is not None:
+            A[self.forbidden] = -np.inf
+        for label in np.flatnonzero(self.forbidden_starts):
+            U[self.features.offsets[:-1], label] = -np.inf
+        for label in np.flatnonzero(self.forbidden_ends):
+            U[self.features.offsets[1:] - 1, label] = -np.inf
+        return U, A
+
+    def sums(self, scores: Scores) -> Any:
+        """Sums over all labellings."""
+        return ChainSums(*scores, self.features.offsets, self.weights, self.workers, self.buffers)
+
+    @property
+    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """What `kernels.likelihood_pass` sums over, none for whole chains, and its weights."""
+        return (np.zeros(0, np.int64),) * 5, self.weights
+
+    def one_pass(self, theta: FloatArray, variance: bool = False) -> tuple[float, FloatArray] | None:
+        """The weighted sum of log Z and its gradient in theta, or with `variance` a diagonal; None if a chain is hard.
+
+        Nothing of the size of the data is stored: a few chains at a time stay in the cache.
+        """
+        f, n = self.features, self.features.n_labels
+        table, rare, A, start, end = f.unpack(theta)
+        first, last = (part if len(part) else np.zeros(n) for part in (start, end))
+        first, last = np.where(self.forbidden_starts, -np.inf, first), np.where(self.forbidden_ends, -np.inf, last)
+        if self.forbidden is not None:
+            A[self.forbidden] = -np.inf
+        M, MT, shift = transition_factors(A)
+        common, others, label = f.streams  # type: ignore[misc]
+        factors = (common[0] ** 2, others[0] ** 2) if variance else (common[0], others[0])
+        ranges = Workers.balanced(f.offsets, 12.0 * n * n * f.n_positions)
+        if self._parts is None:
+            shapes = (table.shape, rare.shape, (n,), (n,), M.shape, A.shape)
+            self._parts = [np.empty((len(ranges), *shape)) for shape in shapes]
+        windows, weights = self.pieces
+        parts, log_z = self._parts, np.empty(len(weights))
+        scores = (common, others, label, (table, rare, first, last), A, M, MT, shift, f.offsets, windows, weights, ROOM)
+        rows = [(*scores, factors, variance, lo, hi) for lo, hi in ranges]
+        tasks = [(*row, *(part[i] for part in parts), log_z) for i, row in enumerate(rows)]
+        if sum(self.workers.run(accumulate, tasks)):
+            return None
+        tables, rares, firsts, lasts, C, around = (part.sum(0) for part in parts)
+        ends = (firsts[: len(start)], lasts[: len(end)])
+        return float((weights * log_z).sum()), f.pack((tables, rares, (C * M)[:, :n] + around, *ends))
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """The chains with unknown labels: their numbers, rows, offsets among those, -inf for labels ruled out, and weights."""
+
+    chains: IntArray
+    rows: IntArray
+    offsets: IntArray
+    clamp: FloatArray
+    weights: FloatArray
+
+
+class ChainPoint:
+    """The likelihood at one parameter vector."""
+
+    came_by: FloatArray | None = None
+
+    def __init__(self, objective: ChainLikelihood, theta: FloatArray, scores: Scores | None = None) -> None:
+        self.objective, self.parameters = objective, theta
+        o, loss = objective, None
+        if scores is not None:
+            self.scores = scores
+        elif o.in_one_pass:
+            found = o.one_pass(theta)
+            if found is not None:
+                loss, expected = found
+                self.gradient = expected - o.observed + o.penalty * theta
+        if loss is None:
+            loss = self.sums.loss - (0.0 if self.known is None else self.known.loss)
+        self.value = loss - float((o.observed * theta).sum()) + 0.5 * float((o.penalty * theta * theta).sum())
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Scores of labels and transitions."""
+        return self.objective.scores(self.parameters, self.objective.buffers.lend(self))
+
+    @cached_property
+    def sums(self) -> Any:
+        """Sums over all labellings."""
+        return self.objective.sums(self.scores)
+
+    @cached_property
+    def known(self) -> ChainSums | None:
+        """Sums over the labellings that agree with what is known, of the chains that are not fully known."""
+        o, (U, A), partial = self.objective, self.scores, self.objective.partial
+        if partial is None:
+            return None
+        return ChainSums(U[partial.rows] + partial.clamp, A, partial.offsets, partial.weights, o.workers)
+
+    def residual(self) -> Scores:
+        """Marginals less those of the labels that are not fully known."""
+        P, C = self.sums.P, self.sums.C
+        if self.known is None or self.objective.partial is None:
+            return P, C
+        P = P.copy()
+        P[self.objective.partial.rows] -= self.known.P
+        return P, C - self.known.C
+
+    def residual_change(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> Scores:
+        """The derivative of the residual along scores (dU, dA), the first part in `out` if given."""
+        R, C = self.sums.product(dU, dA, out)
+        if self.known is None or self.objective.partial is None:
+            return R, C
+        rows = self.objective.partial.rows
+        dP, dC = self.known.product(dU[rows], dA)
+        R[rows] -= dP
+        return R, C - dC
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        return o.features.adjoint(*self.residual()) - o.observed + o.penalty * self.parameters
+
+    @property
+    def gap(self) -> float:
+        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; inf without penalty."""
+        penalty = self.objective.penalty
+        return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
+
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> ChainSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return ChainSubspace(self, directions, momentum)
+
+    def divergence(self, c: float) -> float:
+        """See `mixture_divergence`."""
+        o, (U, A) = self.objective, self.scores
+        score = np.empty(len(o.weights))
+        viterbi.score(U, A.reshape(1, *A.shape), o.features.offsets, o.y, 0, len(score), score)
+        return mixture_divergence(score - self.sums.log_z, o.weights, c)
+
+    def along(self, direction: FloatArray) -> ChainRay:
+        return ChainRay(self, direction)
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v, with the Hessian of F itself."""
+        return self._product(self.residual_change)
+
+    def _product(self, change: Callable[..., Scores]) -> Callable[[FloatArray], FloatArray]:
+        """Products with the curvature by which marginals `change` with scores, and the penalty."""
+        features, penalty, buffers = self.objective.features, self.objective.penalty, self.objective.buffers
+
+        def product(v: FloatArray) -> FloatArray:
+            owner = Owner()
+            image = features.forward(v, buffers.lend(owner))
+            return features.adjoint(*change(*image, buffers.lend(owner))) + penalty * v
+
+        return product
+
+    def model(self, kind: str) -> QuadraticModel:
+        """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`).
+
+        The first has the Hessian of F if that is convex, else that of log Z.
+        """
+        if kind != "hessian":
+            return quadratic_bound(self, kind)
+        product = self.hessian_product() if self.objective.convex else self._product(self.sums.product)
+        return ProductModel(self.parameters, self.value, self.gradient, product, self.preconditioner())
+
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> v over a power of the diagonal of the Hessian of log Z and the penalty, which is positive."""
+        scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
+        return lambda v: scaling * v
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian of log Z and the penalty, as if the labels of a chain were independent."""
+        o = self.objective
+        found = o.one_pass(self.parameters, variance=True) if o.in_one_pass else None
+        if found is None:
+            owner = Owner()
+            return np.maximum(o.features.squared(*self.sums.diagonal(o.buffers.lend(owner))) + o.penalty, 1e-12)
+        return np.maximum(found[1] + o.penalty, 1e-12)
+
+
+class ChainRay:
+    """The likelihood on a half-line. A step costs as much as a new point."""
+
+    def __init__(self, origin: ChainPoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+
+    @cached_property
+    def image(self) -> Scores:
+        """The scores of the direction."""
+        o = self.origin.objective
+        return o.features.forward(self.direction, o.buffers.lend(self))
+
+    def at(self, step: float) -> tuple[ChainPoint, float]:
+        point = self.origin.objective.at(self.origin.parameters + step * self.direction)
+        return point, float((point.gradient * self.direction).sum())
+
+    def bound(self, radius: float = np.inf) -> LineBound:
+        """A quadratic above the objective on this half-line, tightest for steps up to `radius`."""
+        return line_bound(self.origin, self.direction, self.image, radius)

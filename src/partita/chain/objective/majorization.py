@@ -1,0 +1,94 @@
+"""What majorization asks of the likelihood of chains: a quadratic above it, and its value within a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.protocols import Capability
+from ...core.results import FloatArray
+from ...softmax import PartitionBound
+from ..bounds import DenseChains, LineBound, chain_bound, line_curvatures
+from ..features.chain import ChainFeatures
+
+if TYPE_CHECKING:
+    from .likelihood import ChainPoint
+
+#: Parameters and operations up to which a bound is formed as a matrix: half a second. Lines are far cheaper.
+DENSE_PARAMETERS, DENSE_OPERATIONS = 300, 1e9
+#: Labels up to which curvatures are joined by positive parts, not summed.
+POSITIVE_LABELS = 5
+
+
+def bound_capabilities(features: ChainFeatures) -> frozenset[Capability]:
+    """The bounds on offer: along lines, and for few parameters everywhere."""
+    operations = float(features.n_positions) * (features.n_labels * features.size) ** 2
+    if features.size > DENSE_PARAMETERS or operations > DENSE_OPERATIONS:
+        return frozenset({Capability.LINE_BOUND})
+    return frozenset({Capability.LINE_BOUND, Capability.QUADRATIC_BOUND, Capability.SUBSPACE})
+
+
+def dense_chains(features: ChainFeatures) -> DenseChains:
+    """The features written out, one parameter after the other."""
+    n, d = features.n_labels, features.size
+    unary, pairs = np.empty((features.n_positions, n, d)), np.empty((n, n, d))
+    for j, unit in enumerate(np.eye(d)):
+        unary[:, :, j], pairs[:, :, j] = features.forward(unit)
+    return DenseChains(unary, pairs, features.offsets)
+
+
+def quadratic_bound(point: ChainPoint, kind: str) -> PartitionBound:
+    """A quadratic above the objective that touches it at `point`."""
+    o = point.objective
+    upper = "positive" if o.features.n_labels <= POSITIVE_LABELS else "sum"
+    loss = chain_bound(o.dense, point.parameters, weights=o.weights, bound=kind, upper=upper, scores=point.scores)
+    loss.curvature.flat[:: o.size + 1] += o.penalty
+    return PartitionBound(point.parameters, point.value, point.gradient, loss.curvature)
+
+
+def line_bound(point: ChainPoint, direction: FloatArray, image: tuple[FloatArray, FloatArray], radius: float) -> LineBound:
+    """A quadratic above the objective on the half-line from `point`; `image` are the scores of `direction`. Tightest for
+    steps up to `radius`."""
+    o = point.objective
+    slope, penalty = float((point.gradient * direction).sum()), float((o.penalty * direction**2).sum())
+    parts = line_curvatures(point.scores, image, o.features.offsets, radius, point.sums.ranges, o.workers)
+    return LineBound(slope, penalty, o.weights, radius, *parts)
+
+
+class ChainSubspace:
+    """The objective on a point plus the span of a few directions; no products with the data."""
+
+    def __init__(self, origin: ChainPoint, directions: Sequence[FloatArray], momentum: bool) -> None:
+        self.origin = origin
+        last = origin.came_by if momentum else None
+        basis = [*directions] if last is None else [*directions, last]
+        self.basis = np.array(basis)
+        self.images = [origin.objective.features.forward(direction) for direction in basis]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.basis)
+
+    def _scores(self, coordinates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        U, A = self.origin.scores
+        for c, (dU, dA) in zip(coordinates, self.images, strict=True):
+            U, A = U + c * dU, A + c * dA
+        return U, A
+
+    def evaluate(self, coordinates: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Value, gradient and Hessian in the coordinates."""
+        o, point = self.origin.objective, self.at(coordinates)
+        gradient = self._inner(*point.residual()) + self.basis @ (o.penalty * point.parameters - o.observed)
+        hessian = np.array([self._inner(*point.residual_change(*image)) for image in self.images])
+        return point.value, gradient, hessian + (self.basis * o.penalty) @ self.basis.T
+
+    def _inner(self, R: FloatArray, C: FloatArray) -> FloatArray:
+        return np.array([float(np.vdot(R, dU)) + float(np.vdot(C, dA)) for dU, dA in self.images])
+
+    def at(self, coordinates: FloatArray) -> ChainPoint:
+        step = coordinates @ self.basis
+        point = type(self.origin)(self.origin.objective, self.origin.parameters + step, self._scores(coordinates))
+        point.came_by = step
+        return point

@@ -1,0 +1,3 @@
+"""The command ``partita``: train, tag, eval, dump on column files, infer on graphical models."""
+
+from .commands import main as main

@@ -1,0 +1,11 @@
+from .chain.data.weight_constraints import WeightBounds as WeightBounds, WeightTies as WeightTies
+from .objectives.constraints.sets import (
+    Ball as Ball,
+    Box as Box,
+    Constraint as Constraint,
+    CvxpySet as CvxpySet,
+    Linear as Linear,
+    Monotone as Monotone,
+    Simplex as Simplex,
+    Ties as Ties,
+)

@@ -1,0 +1,1 @@
+"""Graphs, edges and their features, as users give them."""

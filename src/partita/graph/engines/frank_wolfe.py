@@ -1,0 +1,156 @@
+"""Reweighted free energies of factor graphs through solvers for the best configuration only."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core.results import FloatArray, Result, Status
+from ...inference.frank_wolfe import FreeEnergy, maximize
+from ...inference.oracle import SHARES, Oracle, answered
+from ..kernels import belief_propagation as kernels
+from ..registry import find_engine
+from ..structure.factor_graph import FactorGraph
+from ..structure.scopes import ranges
+from ..structure.trivial_bounds import trivial_bounds
+from .counting_numbers import factor_numbers, tree_numbers
+from .layout import given, layout
+
+
+class GraphEnergy(FreeEnergy):
+    """Potentials plus ``sum_i H_i - sum_a rho_a (sum_{i in a} H_i - H_a)``, where H are entropies of tables.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+        Every variable has a factor of its own.
+    potentials : array of shape (graph.size,)
+        All finite.
+    rho : array
+        A number for each factor; those of factors of one variable do not matter.
+    oracle : Oracle
+    """
+
+    def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
+        self.graph, self.potentials, self.oracle = graph, potentials, oracle
+        self.solver = f"oracle {type(oracle).__name__}"
+        self.delta = 0.0  # the largest error of an answer so far
+        count = np.where(np.diff(graph.scope_offsets) > 1, rho, 0.0)
+        own = np.full(graph.n_variables, -1)
+        owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
+        single = np.flatnonzero(np.diff(graph.scope_offsets) == 1)[::-1]  # of several, the first one is a variable's own
+        own[graph.members[graph.scope_offsets[single]]] = single
+        if (own < 0).any():
+            raise ValueError(f"variable {int(np.argmin(own))} needs a factor of its own, which may be zero")
+        count[own] = 1.0 - np.bincount(graph.members, count[owner], minlength=graph.n_variables)
+        self._own = own
+        self._count = np.repeat(count, np.diff(graph.offsets))
+        self._sizes = np.repeat(np.diff(graph.offsets), np.diff(graph.offsets))
+
+    def value(self, tau: FloatArray) -> float:
+        return float(self.potentials @ tau - self._count @ (tau * np.log(np.maximum(tau, 1e-300))))
+
+    def gradient(self, tau: FloatArray) -> FloatArray:
+        return np.asarray(self.potentials - self._count * (1.0 + np.log(np.maximum(tau, 1e-300))))
+
+    def best(self, scores: FloatArray) -> FloatArray:
+        answer = answered(self.oracle(scores), self.solver, self.graph.offsets)
+        self.delta = max(self.delta, answer.delta)
+        self._check(answer.point)
+        return answer.point
+
+    def _check(self, point: FloatArray) -> None:
+        """Refuse an answer in which tables do not agree on a variable."""
+        graph = self.graph
+        entries, keys, own = self._agreement
+        apart = np.abs(np.bincount(keys, point[entries], len(own)) - point[own])
+        if apart.size and apart.max() > SHARES:
+            k = int(np.searchsorted(graph.offsets, own[int(apart.argmax())], side="right")) - 1
+            v = graph.factors[k][0]
+            raise ValueError(f"{self.solver} must answer with a configuration: its tables disagree on variable {v}")
+
+    @cached_property
+    def _agreement(self) -> tuple[Any, Any, Any]:
+        """Entries of tables of several variables, the member and state that each counts for, and the entries of factors of
+        one variable that members and states are compared with."""
+        graph, at = self.graph, 0
+        entries, keys, own = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for numbers, scope, counts, strides in graph.by_arity:
+            if scope.shape[1] < 2:
+                continue
+            sizes = np.diff(graph.offsets)[numbers]
+            inside = ranges(np.zeros_like(sizes), sizes)
+            for v, count, stride in zip(scope.T, counts.T, strides.T, strict=True):
+                starts = at + np.cumsum(count) - count
+                entries.append(ranges(graph.offsets[numbers], sizes))
+                keys.append(np.repeat(starts, sizes) + (inside // np.repeat(stride, sizes)) % np.repeat(count, sizes))
+                own.append(ranges(graph.offsets[self._own[v]], count))
+                at += int(count.sum())
+        return np.concatenate(entries), np.concatenate(keys), np.concatenate(own)
+
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        """What an answer becomes when single variables change as long as that helps."""
+        graph, inner = self.graph, layout(self.graph, merge=False)
+        y = np.empty(graph.n_variables, np.int64)
+        for v, k in enumerate(self._own.tolist()):
+            y[v] = int(np.argmax(vertex[graph.offsets[k] : graph.offsets[k + 1]]))
+        states, tables = inner.scores(scores[None])
+        kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, tables[0], states[0], y)
+        return float(graph.score(scores, y)[0])
+
+    def start(self) -> FloatArray:
+        """The uniform point."""
+        return np.asarray(1.0 / self._sizes)[None]
+
+
+def graph_frank_wolfe(
+    graph: FactorGraph,
+    potentials: FloatArray,
+    rho: ArrayLike | None = None,
+    oracle: Oracle | None = None,
+    variant: str = "blended",
+    tol: float = 1e-4,
+    max_iter: int = 2000,
+) -> Result:
+    """The largest negative free energy with counting numbers `rho`, over what the oracle maximises over.
+
+    Parameters
+    ----------
+    potentials : array of shape (rows, graph.size)
+    rho : number or array, optional
+        Of the factors. Default: shares of spanning trees, which make the answer an upper bound on log Z.
+    oracle : Oracle, optional
+        Default: see `find_oracle`.
+    variant, tol, max_iter
+        See `frank_wolfe.maximize`.
+    """
+    potentials = given(graph, potentials)
+    if graph.n_examples > 1:
+        raise ValueError("Frank-Wolfe takes one graph at a time, not a union")
+    if not np.isfinite(potentials).all():
+        raise ValueError("Frank-Wolfe takes finite potentials")
+    inner = layout(graph, merge=False)
+    numbers = np.ones(graph.n_factors)
+    numbers[inner.host_factors] = tree_numbers(inner) if rho is None else factor_numbers(graph, inner, rho)
+    solver: Any = find_engine("oracle")(graph) if oracle is None else oracle
+    energies = [GraphEnergy(graph, row, numbers, solver) for row in potentials]
+    found = [maximize(energy, variant, tol, max_iter) for energy in energies]
+    delta = np.array([energy.delta for energy in energies])
+    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found]) + delta
+    status = Status.CONVERGED if (gap <= 2.0 * tol).all() else Status.UNSETTLED
+    result = Result(
+        value,
+        np.array([one[0] for one in found]),
+        status,
+        exact=False,
+        upper=value + gap if rho is None else None,
+        n_iter=max(one[3] for one in found),
+        engine="frank_wolfe",
+        certificate=gap,
+        residual=float(gap.max()),
+        tol=2.0 * tol,
+    )
+    return result.within(*trivial_bounds(graph, potentials))

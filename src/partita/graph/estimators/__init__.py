@@ -1,0 +1,1 @@
+"""GraphCRF, MarkovNetwork, and the dial between cost and accuracy."""

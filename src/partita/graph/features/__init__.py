@@ -1,0 +1,1 @@
+"""Tables of factors from weights that factors of a type share."""

@@ -1,0 +1,1 @@
+"""Junction trees, loopy belief propagation, mean field, Gibbs sampling, arc consistency."""

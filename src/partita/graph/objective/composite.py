@@ -1,0 +1,283 @@
+"""Penalised composite likelihood of factor graphs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from ...core.arrays.weights import held_down
+from ...core.protocols import Capability, QuadraticModel
+from ...core.random import generator
+from ...core.results import FloatArray
+from ...core.warn import warn
+from ...objectives.products import ProductModel
+from ..features.tied_tables import TiedTables
+from ..structure.free_sets import FreeSets, FreeSums
+from .base import GraphObjective
+from .likelihood_objects import list_objects
+
+if TYPE_CHECKING:
+    from ...objectives.composite.likelihood import CompositeLikelihood
+
+#: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
+LEAST_CURVATURE, POWER = 1e-6, 0.5
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
+#: Parameters up to which a diagonal is computed entry by entry, and vectors of signs that it is estimated from.
+EXACT_DIAGONAL, SIGNS = 200, 30
+#: Parameters up to which policies are compared by whole matrices.
+DENSE_MOMENTS = 300
+
+
+class GraphComposite(GraphObjective):
+    """``F(theta) = sum_i w_i sum_j beta_j Z_ij (-log p(x_Aj | x_Bj)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
+
+    Z_ij is the share of object j in example i: its probability, or one or zero as drawn (see `CompositeLikelihood`).
+    Examples come as in `GraphLikelihood`: many graphs and one row of states, or one graph and many rows. All states must be
+    known. `scale` is the number of variables in sets A, weighted, so that ``tol`` means the same for all policies.
+
+    Parameters
+    ----------
+    features : TiedTables
+    y : int array
+        States, as in `GraphLikelihood`.
+    composite : CompositeLikelihood
+    weights, penalty, base
+        As in `GraphLikelihood`.
+    beta : array, optional
+        Weight of every order; default those of `composite`.
+    options : dict, optional
+        `memory_limit` of junction trees of large objects.
+    """
+
+    costly_rays = False
+    engine = "composite"
+
+    def __init__(
+        self,
+        features: TiedTables,
+        y: ArrayLike,
+        composite: CompositeLikelihood,
+        *,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        base: FloatArray | None = None,
+        beta: FloatArray | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(features, y, weights, penalty, base)
+        if (self.states < 0).any():
+            raise ValueError("composite likelihoods need all values known: y has unknown ones (-1, None or NaN)")
+        self.composite = composite
+        self.options = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
+        self.objects = list_objects(self.graph, composite)
+        self.shares = self._draw()
+        self.convex = not self.objects.hidden
+        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+        self.beta = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
+        self._weigh()
+
+    def _draw(self) -> FloatArray:
+        """Shares of objects, (1 or n_rows, objects)."""
+        o, c = self.objects, self.composite
+        if len(self.states) == 1:
+            return c.shares(o.groups, o.examples)[None]
+        return c.many_shares(o.groups, len(self.states))
+
+    def _weigh(self) -> None:
+        """Make what depends on beta."""
+        self.sets = self._free_sets(self.beta)
+        self.observed = self.features.adjoint(self.sets.counts)
+        used = self.sets.counts > 0.0
+        self.constant = 0.0 if self.base is None else float(self.sets.counts[used] @ self.base[used])
+        if not np.isfinite(self.constant):
+            raise ValueError("y has a forbidden configuration: the tables give it probability zero")
+        self.scale = self._scale()
+        if not self.scale > 0.0:
+            raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
+
+    def _scale(self) -> float:
+        """The number of variables in sets A, weighted."""
+        o = self.objects
+        known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
+        sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.beta[o.groups]
+        if len(self.states) == 1:
+            return float((self.shares @ (sizes * held_down(self.weights)[o.examples]))[0])
+        return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ held_down(self.weights))
+
+    def _free_sets(self, beta: FloatArray) -> FreeSets:
+        o = self.objects
+        shares = self.shares * beta[o.groups]
+        rows = np.ones(1)
+        if len(self.states) == 1:
+            shares = shares * self.weights[o.examples]
+        else:
+            rows = self.weights
+        return FreeSets(self.graph, o.sets, self.states, rows, shares, o.columns, o.signs, o.latent, **self.options)
+
+    def with_weights(self, beta: FloatArray) -> GraphComposite:
+        """The same objective with other weights of orders; what was drawn stays."""
+        if np.array_equal(beta, self.beta):
+            return self
+        out = copy(self)
+        out.__dict__.pop("uniform_diagonal", None)
+        out.beta = np.asarray(beta, dtype=np.float64)
+        out._weigh()
+        return out
+
+    def check_covered(self) -> None:
+        """Warn if no object that is used says anything about some weights, or if the sum need not be concave."""
+        touched = self.sets.touched()
+        idle = np.flatnonzero((self.features.squared(touched) == 0.0) & (self.penalty == 0.0))
+        if len(idle):
+            warn(
+                f"the likelihood objects do not cover the model: {len(idle)} of {self.size} weights take part in none that "
+                f"is used (the first is number {idle[0]}), and stay at zero; add pairs or orders, or draw more",
+            )
+        if not self.convex:
+            warn(
+                "some likelihood objects sum over variables that are in neither A nor B: their sum need not be concave, and "
+                "the fit may be a local optimum",
+            )
+
+    @cached_property
+    def uniform_diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian of the loss at zero weights, as if entries were independent."""
+        return self.features.squared(self.sets.at(self.potentials(np.zeros(self.size))).variances())
+
+    def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What `best_weights` asks for, see `CompositePoint.moments`."""
+        return self.at(theta).moments()
+
+    def spread(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What `choose` asks for: the same as matrices, unless they are large."""
+        return self.at(theta).moments(dense=self.size <= DENSE_MOMENTS)
+
+    def at(self, parameters: FloatArray) -> CompositePoint:
+        """The objective seen from `parameters`."""
+        theta = np.ascontiguousarray(parameters, dtype=np.float64)
+        return CompositePoint(self, theta, self.potentials(theta))
+
+
+class CompositePoint:
+    """The composite likelihood at one parameter vector."""
+
+    came_by: FloatArray | None = None
+    result = rest = None
+
+    def __init__(self, objective: GraphComposite, theta: FloatArray, u: FloatArray) -> None:
+        self.objective, self.parameters, self.u = objective, theta, u
+        o = objective
+        self.sums: FreeSums = o.sets.at(u)
+        value = self.sums.value - float((o.observed * theta).sum()) - o.constant
+        self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        return o.features.adjoint(self.sums.gradient) - o.observed + o.penalty * self.parameters
+
+    @property
+    def gap(self) -> float:
+        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; else inf."""
+        o = self.objective
+        return float(0.5 * np.sum(self.gradient**2 / o.penalty)) if o.has_gap else np.inf
+
+    def along(self, direction: FloatArray) -> CompositeRay:
+        return CompositeRay(self, direction)
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v."""
+        o = self.objective
+        return lambda v: _pulled_back(o.features, self.sums, v) + o.penalty * v
+
+    information_product = hessian_product
+
+    def model(self, kind: str) -> QuadraticModel:
+        """The Hessian as a quadratic that is known by its products."""
+        if kind != "hessian":
+            raise ValueError(f"composite likelihoods have no bound {kind!r}")
+        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if entries were independent."""
+        o = self.objective
+        return np.maximum(o.features.squared(self.sums.variances()) + o.penalty, 1e-12)
+
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> v over the square root of the diagonal of the Hessian."""
+        scaling = np.maximum(self.diagonal, LEAST_CURVATURE * self.diagonal.max()) ** -POWER
+        return lambda v: scaling * v
+
+    def score_chunks(self, beta: FloatArray | None = None) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time; with
+        other weights of orders, if given."""
+        o = self.objective
+        sets, A = o.sets if beta is None else o._free_sets(beta), o.features.matrix
+        if len(o.states) == 1 and o.graph.n_examples > 1:
+            values = sets.row_residuals(self.u, 0, 1)[0]
+            owner = np.repeat(o.graph.factor_examples, np.diff(o.graph.offsets))
+            M = sp.csr_matrix((values, (owner, np.arange(o.graph.size))), shape=(o.n_examples, o.graph.size)) @ A
+            step = max(1, CHUNK // o.size)
+            yield from (M[lo : lo + step].toarray() for lo in range(0, o.n_examples, step))
+        else:
+            step = max(1, CHUNK // (o.size + o.graph.size))
+            for lo in range(0, o.n_examples, step):
+                yield sets.row_residuals(self.u, lo, min(lo + step, o.n_examples)) @ A
+
+    def moments(self, dense: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Of each order alone, the diagonal of the Hessian (orders, parameters), and the diagonals of the covariances of the
+        scores of any two (orders, orders, parameters); if `dense`, whole matrices."""
+        o = self.objective
+        units = np.eye(len(o.beta))
+        shape = (o.size, o.size) if dense else (o.size,)
+        J, S = np.zeros((len(units), *shape)), np.zeros((len(units), len(units), *shape))
+        for parts in zip(*(self.score_chunks(unit) for unit in units), strict=True):
+            for j, k in itertools.product(range(len(units)), repeat=2):
+                S[j, k] += parts[j].T @ parts[k] if dense else (parts[j] * parts[k]).sum(0)
+        for k, unit in enumerate(units):
+            sums = o._free_sets(unit).at(self.u)
+            product = partial(_pulled_back, o.features, sums)
+            J[k] = dense_hessian(product, o.size) if dense else _diagonal(product, o.size)
+        return J, S
+
+
+def _pulled_back(features: TiedTables, sums: FreeSums, v: FloatArray) -> FloatArray:
+    """A product with the Hessian of a sum, in the parameters."""
+    return features.adjoint(sums.product(features.forward(v)))
+
+
+def dense_hessian(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+    """A symmetric matrix from products with unit vectors."""
+    H = np.column_stack([product(unit) for unit in np.eye(size)])
+    return np.asarray(0.5 * (H + H.T))
+
+
+def _diagonal(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+    """The diagonal of a matrix known by products: exactly if it is small, else from random signs."""
+    if size <= EXACT_DIAGONAL:
+        return np.array([product(unit)[j] for j, unit in enumerate(np.eye(size))])
+    signs = np.where(generator(0).random((SIGNS, size)) < 0.5, -1.0, 1.0)
+    return np.asarray(np.maximum(np.mean([z * product(z) for z in signs], axis=0), 0.0))
+
+
+class CompositeRay:
+    """The composite likelihood on a half-line."""
+
+    def __init__(self, origin: CompositePoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+        self.image = origin.objective.features.forward(direction)
+
+    def at(self, step: float) -> tuple[CompositePoint, float]:
+        o = self.origin
+        point = CompositePoint(o.objective, o.parameters + step * self.direction, o.u + step * self.image)
+        return point, float((point.gradient * self.direction).sum())

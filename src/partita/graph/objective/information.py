@@ -1,0 +1,173 @@
+"""Covariance of estimates on factor graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray
+from ...core.validation import check_choice, check_count
+from ...numerics.linalg import conjugate_gradient
+from .composite import CompositePoint, dense_hessian
+from .likelihood import GraphPoint
+
+#: Parameters above which the covariance matrix is refused.
+SIZE_LIMIT = 3000
+#: Accuracy and most products of solves for single draws, above that.
+RTOL, PRODUCTS = 1e-3, 500
+#: Share of the largest eigenvalue below which the information along a direction counts as none,
+SINGULAR = 1e-10
+#: and the number of examples' worth of information (as at zero weights) below which the estimate runs to infinity.
+SEPARATED = 0.01
+#: The same, by factors taken alone, from which there is no doubt.
+CLEAR = 1.0
+
+
+def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich") -> FloatArray:
+    """H^-1 K H^-1 (``"sandwich"``) with K the sum of outer products of the examples' scores, or H^-1 (``"information"``).
+
+    H is the Hessian of the objective, penalty included, and what unknown states take from it. Directions in theta that
+    change no probability get variance zero: estimates that start from zero have no part in them. H^-1 alone is right for
+    the likelihood of a model that is true; for composite likelihoods it never is, and is refused.
+
+    Raises
+    ------
+    ValueError
+        When inference is not exact, or the estimates are not identified.
+    """
+    _check_engine(point, method)
+    inverse = _inverse(point)
+    if method == "information":
+        return inverse
+    K = np.zeros_like(inverse)
+    for S in score_chunks(point):
+        K += S.T @ S
+    return np.asarray(inverse @ K @ inverse)
+
+
+def determined(point: GraphPoint | CompositePoint) -> FloatArray:
+    """Directions, as columns, about which the data say anything: without those that only the penalty decides."""
+    values, Q = np.linalg.eigh(_matrix(point) - np.diag(point.objective.penalty))
+    return np.asarray(Q[:, values > SINGULAR * values[-1]])
+
+
+def graph_influence(point: GraphPoint | CompositePoint) -> FloatArray:
+    """What the estimates change by, to first order, for each example that is added once more: H^-1 times its score."""
+    _check_engine(point, "sandwich")
+    return np.asarray(np.concatenate(list(score_chunks(point))) @ _inverse(point) / point.objective.weights[:, None])
+
+
+def _inverse(point: GraphPoint | CompositePoint) -> FloatArray:
+    """The inverse of the Hessian, zero along directions that change no probability."""
+    o = point.objective
+    if o.size > SIZE_LIMIT:
+        raise ValueError(f"a covariance needs a {o.size} x {o.size} matrix; the limit is {SIZE_LIMIT}")
+    H = _matrix(point)
+    Q = np.eye(o.size)
+    alone = np.sqrt(o.uniform_diagonal + 1e-300)
+    clear = np.linalg.eigvalsh(H / np.outer(alone, alone))[0] * o.weights.sum() >= CLEAR
+    if not clear and not o.penalty.min() > 0.0:
+        values, Q = np.linalg.eigh(_matrix(o.at(np.zeros(o.size)), complete=True))
+        keep = values > SINGULAR * values[-1]
+        Q = Q[:, keep] / np.sqrt(values[keep])
+        if np.linalg.eigvalsh(Q.T @ H @ Q)[0] * o.weights.sum() < SEPARATED:
+            raise ValueError(
+                "the information is singular: the data leave some weights undetermined or drive them to infinity (a "
+                "configuration that never occurs, or states that are never known); set l2 > 0"
+            )
+    return np.asarray(Q @ np.linalg.solve(Q.T @ H @ Q, Q.T))
+
+
+def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
+    check_choice("method", method, ("information", "sandwich"))
+    o = point.objective
+    if o.engine == "composite" and method == "information":
+        raise ValueError(
+            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
+        )
+    if o.engine not in ("exact", "composite"):
+        raise ValueError(
+            f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
+            "about the spread of the estimates. Fit with likelihood='full' and engine='exact' (if that is too large, with a "
+            "higher memory_limit in engine_options), or with likelihood='pseudo', or bootstrap"
+        )
+
+
+def graph_errors(
+    point: GraphPoint | CompositePoint,
+    method: str,
+    draws: int,
+    random_state: Any,
+    units: Any = None,
+    free: IntArray | None = None,
+) -> FloatArray:
+    """Standard errors: square roots of the diagonal of `graph_covariance`, or of ``units`` times the parameters.
+
+    `free` are numbers of parameters that are known to be determined without a penalty, but for what changes no probability.
+
+    Above the size where that is formed, the sandwich is estimated: for random signs e of the examples, the mean of
+    ``(H^-1 sum_i e_i g_i)^2`` over `draws`, with a relative error of about ``1 / sqrt(2 draws)``.
+    """
+    o = point.objective
+    if o.size <= SIZE_LIMIT or method != "sandwich":
+        matrix = graph_covariance(point, method)
+        variances = np.diag(matrix) if units is None else units.multiply(units @ matrix).sum(1)
+        return np.asarray(np.sqrt(np.maximum(np.ravel(variances), 0.0)))
+    _check_engine(point, method)
+    if not np.delete(o.penalty, [] if free is None else free).min(initial=np.inf) > 0.0:
+        raise ValueError(
+            f"standard errors of {o.size} weights (more than {SIZE_LIMIT}) need l2 > 0: whether the data determine all "
+            "weights is not checked above that"
+        )
+    check_count("draws", draws, minimum=1)
+    signs = np.where(generator(random_state).random((draws, o.n_examples)) < 0.5, -1.0, 1.0)
+    sums, first = np.zeros((draws, o.size)), 0
+    for S in score_chunks(point):
+        sums += signs[:, first : first + len(S)] @ S
+        first += len(S)
+    product, scaling = point.information_product(), 1.0 / point.diagonal
+    total = np.zeros(o.size)
+    for b in sums:
+        found = conjugate_gradient(product, b, lambda r: scaling * r, RTOL, PRODUCTS)[0]
+        total += (found if units is None else units @ found) ** 2
+    return np.asarray(np.sqrt(total / draws))
+
+
+def score_chunks(point: GraphPoint | CompositePoint) -> Iterator[FloatArray]:
+    """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time."""
+    if isinstance(point, CompositePoint):
+        return point.score_chunks()
+    return iter([example_scores(point)])
+
+
+def _matrix(point: GraphPoint | CompositePoint, complete: bool = False) -> FloatArray:
+    product = point.hessian_product() if complete else point.information_product()
+    return dense_hessian(product, point.objective.size)
+
+
+def example_scores(point: GraphPoint) -> FloatArray:
+    """Gradients of the weighted log-likelihood of each example, (examples, parameters)."""
+    o, e = point.objective, point.objective.evidence
+    g, A = o.graph, o.features.matrix
+    owner = g.factor_examples
+    row, factor, entry = e.settled_cells
+    cells, entries, values = [row * g.n_examples + owner[factor]], [entry], [np.ones(len(entry))]
+    if e.rest is not None and point.rest is not None:
+        example = np.repeat(e.rest.factor_examples, np.diff(e.rest.offsets))
+        cells.append(e.rest_rows[example] * g.n_examples + e.rest_examples[example])
+        entries.append(e.index)
+        values.append(point.rest.marginals)
+    expected: FloatArray | float = 0.0
+    if g.n_examples > 1:
+        cells.append(np.repeat(owner, np.diff(g.offsets)))
+        entries.append(np.arange(g.size))
+        values.append(-point.result.marginals)
+    else:
+        expected = o.features.adjoint(point.result.marginals)
+    where = (np.concatenate(cells), np.concatenate(entries))
+    M = sp.csr_matrix((np.concatenate(values), where), shape=(o.n_examples, g.size))
+    return np.asarray(o.weights[:, None] * ((M @ A).toarray() - expected))

@@ -1,0 +1,312 @@
+"""Penalised negative log-likelihood of factor graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core.arrays.weights import held_down
+from ...core.protocols import Capability, QuadraticModel
+from ...core.results import FloatArray, Result
+from ...core.stopped_short import holding
+from ...core.validation import check_choice
+from ...objectives.dual_blocks import DualBlocks
+from ...objectives.products import ProductModel
+from ..features.tied_tables import TiedTables
+from ..structure.covariance import EntryCovariance
+from ..structure.evidence import Evidence
+from ..structure.factor_graph import MIXED, FactorGraph
+from .base import GraphObjective
+from .dual import graph_blocks
+from .majorization import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
+
+#: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
+LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
+#: Engines whose log Z is convex, and those that can begin where they ended.
+CONVEX, WARM = ("exact", "trw", MIXED), ("bp", "trw", MIXED)
+#: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
+LEAST_CURVATURE = 0.01
+#: Of messages that need not settle: the part of the last decrease of F, for each variable, by which they may still change,
+#: and the most; and sweeps of one evaluation, after which it goes on in the next.
+FORCING, LOOSEST, SWEEPS = 0.1, 0.02, 150
+#: The power of the diagonal of the Hessian that scales steps.
+POWER = 0.5
+
+
+class GraphLikelihood(GraphObjective):
+    """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
+
+    ``Z_i(y_i)`` sums over the configurations that agree with the known states: when all are known its logarithm is their
+    score, which is linear. The potentials are ``A theta + base``. Signs and scales are those of `Likelihood`.
+
+    Examples come in one of two forms: a graph that is a union of an example each, with one row of states; or one graph with
+    many rows of states, all with the same potentials. The latter costs one inference however many rows there are (and one
+    on the unknown states of each row that has any).
+
+    With an approximate engine, log Z and its gradient are the engine's: a surrogate likelihood. Unknown states are summed
+    out exactly where that fits. Messages begin where those of the last evaluation ended.
+
+    Parameters
+    ----------
+    features : TiedTables
+        The map A and its graph.
+    y : int array of shape (n_variables,) or (n_rows, n_variables)
+        States; -1 where unknown. With several rows the graph must be a single example.
+    weights : array, optional
+        Of the examples, or of the rows.
+    penalty : float or array of shape (size,)
+        The l2 of each parameter.
+    base : array of shape (graph.size,), optional
+        Added to all potentials; -inf forbids.
+    engine : {"auto", "exact", "bp", "trw", "mean_field"}
+        See `FactorGraph.infer`.
+    options : dict, optional
+        Of the engine.
+    inexact : bool
+        Messages need only settle as far as the last decrease of F tells a next one from noise. What they lack is part of the
+        gap.
+    """
+
+    costly_rays = True
+
+    def __init__(
+        self,
+        features: TiedTables,
+        y: ArrayLike,
+        *,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        base: FloatArray | None = None,
+        engine: str = "auto",
+        options: Mapping[str, Any] | None = None,
+        inexact: bool = False,
+    ) -> None:
+        super().__init__(features, y, weights, penalty, base)
+        graph, states = self.graph, self.states
+        check_choice("engine", engine, LIKELIHOOD_ENGINES)
+        self.options = dict(options or {})
+        self.engine, self._auto = graph.choose(engine, **self.options), engine == "auto"
+        self._limit = {key: value for key, value in self.options.items() if key == "memory_limit"}
+        if self._auto:
+            self.options = self._options(self.engine)
+        if self.options.get("tree_steps"):
+            raise ValueError("tree_steps must be 0 in learning: with more, marginals are not the gradient of log Z")
+        if self.engine in ("trw", MIXED):
+            self.options |= {"lower": False, "certify": True}  # a lower bound takes most of the time, and nobody asks
+        self._messages: dict[str, Any] = {}
+        self._inexact, self._lowest, self._decrease = inexact and self.engine == "trw", np.inf, np.inf
+        if self.engine == "exact":
+            graph.tree(**self.options)  # refuses here, before any work, what does not fit
+        self.evidence = Evidence(graph, states)
+        by_cell = self.weights.reshape(len(states), graph.n_examples)
+        self.mass = by_cell.sum(0)  # of each example of the graph
+        self.entry_mass = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))
+        self.rest_weights = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
+        self.scale = float(held_down(self.weights).reshape(by_cell.shape).sum(0) @ np.bincount(graph.examples))
+        counts = self.evidence.counts(by_cell)
+        self.observed = features.adjoint(counts)
+        self.constant = 0.0
+        if self.base is not None:
+            self._check_possible(self.base)
+            used = counts > 0.0
+            self.constant = float(counts[used] @ self.base[used])
+        self.convex = self.evidence.rest is None and self.engine in CONVEX
+        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
+        if self.engine == "exact":
+            self.capabilities |= {Capability.HESSIAN_PRODUCT} | bound_capabilities(self)
+        if self.engine == "trw" and self.has_gap:
+            self.capabilities |= {Capability.BLOCKS}
+
+    def _check_possible(self, base: FloatArray) -> None:
+        """Known states must not be forbidden."""
+        sums = self.evidence.settled(np.where(base == -np.inf, -1.0, 0.0))
+        if (sums < 0.0).any():
+            i = int(np.argmax(sums.ravel() < 0.0))
+            raise ValueError(f"y has a forbidden configuration in example {i}: the tables give it probability zero")
+
+    @cached_property
+    def dense(self) -> DenseGraph:
+        """The features written out, for bounds as matrices."""
+        return DenseGraph(self)
+
+    def infer(self, u: FloatArray) -> Result:
+        """log Z and marginals of the whole graph."""
+        return self._run("all", self.graph, u, self.engine)
+
+    def _options(self, engine: str) -> dict[str, Any]:
+        """Of the options, those that an engine takes."""
+        others = {key: value for key, value in self.options.items() if key != "memory_limit"}
+        return self._limit if engine == "exact" else others | self._limit if engine == MIXED else others
+
+    def _run(self, name: str, graph: FactorGraph, u: FloatArray, engine: str) -> Result:
+        options = self.options if engine == self.engine else self._options(engine)
+        if engine in WARM:
+            options = options | {"messages": self._messages.get(name)}
+        if self._inexact:
+            options["tol"] = max(options.get("tol", 0.0), min(FORCING * self._decrease / self.scale, LOOSEST))
+            options["max_iter"] = min(options.get("max_iter", SWEEPS), SWEEPS)
+        with holding():  # not at every evaluation: the result says it, and estimators do at the end
+            result = graph.infer(u, engine, **options)
+        self._messages[name] = result.messages
+        return result
+
+    def infer_rest(self, u: FloatArray) -> Result | None:
+        """The same of the unknown states, given the known ones."""
+        rest = self.evidence.rest
+        if rest is None:
+            return None
+        return self._run("rest", rest, u[self.evidence.index], self._rest_engine)
+
+    @cached_property
+    def _rest_engine(self) -> str:
+        rest = self.evidence.rest
+        if rest is None or self.engine == "exact":
+            return self.engine
+        chosen = rest.choose("auto", **self._limit)
+        return chosen if self._auto or chosen == "exact" else self.engine
+
+    @cached_property
+    def least_diagonal(self) -> FloatArray:
+        """A floor under the diagonal of the Hessian where that scales steps."""
+        return np.maximum(LEAST_CURVATURE * self.uniform_diagonal, 1e-12)
+
+    @cached_property
+    def uniform_diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian of the loss, as if factors were independent and uniform."""
+        sizes = np.repeat(np.diff(self.graph.offsets), np.diff(self.graph.offsets))
+        return self.features.variances(1.0 / sizes, self.entry_mass)
+
+    def blocks(self) -> DualBlocks:
+        """The dual of the tree-reweighted likelihood, at its start."""
+        return graph_blocks(self)
+
+    def at(self, parameters: FloatArray) -> GraphPoint:
+        """The objective seen from `parameters`."""
+        theta = np.ascontiguousarray(parameters, dtype=np.float64)
+        return GraphPoint(self, theta, self.potentials(theta))
+
+    def settle(self) -> None:
+        """From now on messages settle as far as `options` say."""
+        self._inexact = False
+
+    def seen(self, value: float) -> None:
+        """Set how far messages have to settle next: half as far as before if F has not decreased."""
+        if value < self._lowest:
+            self._decrease = self._lowest - value if np.isfinite(self._lowest) else np.inf
+            self._lowest = value
+        else:
+            self._decrease *= 0.5
+
+
+class GraphPoint:
+    """The likelihood at one parameter vector."""
+
+    came_by: FloatArray | None = None
+
+    def __init__(self, objective: GraphLikelihood, theta: FloatArray, u: FloatArray) -> None:
+        self.objective, self.parameters, self.u = objective, theta, u
+        o = objective
+        self.result, self.rest = o.infer(u), o.infer_rest(u)
+        value = float((o.mass * self.result.free_energy).sum()) - float((o.observed * theta).sum()) - o.constant
+        if self.rest is not None:
+            value -= float((o.rest_weights * self.rest.free_energy).sum())
+        self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+        o.seen(self.value)
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        residual = o.entry_mass * self.result.marginals
+        if self.rest is not None:
+            residual = residual - self._spread(self.rest.marginals)
+        return o.features.adjoint(residual) - o.observed + o.penalty * self.parameters
+
+    def _spread(self, values: FloatArray) -> FloatArray:
+        """Numbers for the entries of what is unknown, weighted, at their places in the whole."""
+        o = self.objective
+        rest = o.evidence.rest
+        assert rest is not None
+        weights = np.repeat(o.rest_weights[rest.factor_examples], np.diff(rest.offsets))
+        sums = np.bincount(o.evidence.index, weights=weights * values, minlength=o.graph.size)
+        return np.asarray(sums, dtype=np.float64)
+
+    @property
+    def gap(self) -> float:
+        """``sum g_j^2 / (2 penalty_j)`` plus the certificates of inference, at least ``F - minimum`` where F is convex; else
+        inf."""
+        o = self.objective
+        if not o.has_gap:
+            return np.inf
+        inference = 0.0 if self.result.certificate is None else float(o.mass @ self.result.certificate)
+        return float(0.5 * np.sum(self.gradient**2 / o.penalty)) + inference
+
+    def along(self, direction: FloatArray) -> GraphRay:
+        return GraphRay(self, direction)
+
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return GraphSubspace(self, directions, momentum)
+
+    @cached_property
+    def _covariance(self) -> EntryCovariance:
+        return EntryCovariance(self.objective.graph, self.u, **self.objective.options)
+
+    @cached_property
+    def _rest_covariance(self) -> EntryCovariance | None:
+        rest = self.objective.evidence.rest
+        return None if rest is None else EntryCovariance(rest, self.u[self.objective.evidence.index])
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v, where H is the curvature of log Z and the penalty: above the Hessian where states are unknown."""
+        return lambda v: self._product(v, observed=False)
+
+    def information_product(self) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v with the Hessian itself, what unknown states take from it included."""
+        return lambda v: self._product(v, observed=True)
+
+    def _product(self, v: FloatArray, observed: bool) -> FloatArray:
+        o = self.objective
+        image = o.features.forward(v)
+        moved = o.entry_mass * self._covariance.product(image)
+        if observed and self._rest_covariance is not None:
+            moved -= self._spread(self._rest_covariance.product(image[o.evidence.index]))
+        return o.features.adjoint(moved) + o.penalty * v
+
+    def model(self, kind: str) -> QuadraticModel:
+        """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `graph_bound`)."""
+        if kind != "hessian":
+            return quadratic_bound(self, kind)
+        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if factors were independent."""
+        o = self.objective
+        return np.maximum(o.features.variances(self.result.marginals, o.entry_mass) + o.penalty, 1e-12)
+
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> v over the square root of the diagonal of the Hessian."""
+        scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
+        return lambda v: scaling * v
+
+
+class GraphRay:
+    """The likelihood on a half-line. A step costs as much as a new point."""
+
+    def __init__(self, origin: GraphPoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+
+    @cached_property
+    def image(self) -> FloatArray:
+        """The potentials of the direction."""
+        return self.origin.objective.features.forward(self.direction)
+
+    def at(self, step: float) -> tuple[GraphPoint, float]:
+        origin = self.origin
+        point = GraphPoint(origin.objective, origin.parameters + step * self.direction, origin.u + step * self.image)
+        return point, float((point.gradient * self.direction).sum())

@@ -1,0 +1,82 @@
+"""What majorization asks of the likelihood of factor graphs: a quadratic above it, and its value within a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.protocols import Capability
+from ...core.results import FloatArray
+from ...softmax import PartitionBound
+from ..bounds import graph_bound
+from ..structure.factor_graph import FactorGraph
+
+if TYPE_CHECKING:
+    from .likelihood import GraphLikelihood, GraphPoint
+
+#: Parameters and operations up to which a bound is formed as a matrix.
+DENSE_PARAMETERS, DENSE_OPERATIONS = 300, 3e10
+
+
+class DenseGraph:
+    """A graph whose examples are one, with its features written out."""
+
+    def __init__(self, objective: GraphLikelihood) -> None:
+        graph = objective.graph
+        self.graph = FactorGraph(graph.cardinalities, graph.factors, n_jobs=graph.n_jobs)
+        self.weight = float(objective.mass[0])
+        self._matrix = objective.features.matrix
+
+    @cached_property
+    def features(self) -> FloatArray:
+        return np.asarray(self._matrix.toarray())
+
+
+def bound_capabilities(objective: GraphLikelihood) -> frozenset[Capability]:
+    """A bound as a matrix, for few parameters on small graphs of equal weights with exact sums."""
+    if objective.engine != "exact" or np.ptp(objective.mass) > 0.0 or objective.size > DENSE_PARAMETERS:
+        return frozenset()
+    entries = float(objective.graph.tree(**objective.options).work[-1])
+    if entries * objective.size**2 > DENSE_OPERATIONS:
+        return frozenset()
+    return frozenset({Capability.QUADRATIC_BOUND, Capability.SUBSPACE})
+
+
+def quadratic_bound(point: GraphPoint, kind: str) -> PartitionBound:
+    """A quadratic above the objective that touches it at `point`: what unknown states add is concave, and linear there."""
+    o, dense = point.objective, point.objective.dense
+    loss = graph_bound(dense.graph, dense.features, point.parameters, base=o.base, bound=kind)
+    assert isinstance(loss, PartitionBound)
+    curvature = dense.weight * loss.curvature
+    curvature.flat[:: o.size + 1] += o.penalty
+    return PartitionBound(point.parameters, point.value, point.gradient, curvature)
+
+
+class GraphSubspace:
+    """The objective on a point plus the span of a few directions."""
+
+    def __init__(self, origin: GraphPoint, directions: Sequence[FloatArray], momentum: bool) -> None:
+        self.origin = origin
+        last = origin.came_by if momentum else None
+        self.basis = np.array([*directions] if last is None else [*directions, last])
+        self.images = np.array([origin.objective.features.forward(direction) for direction in self.basis])
+
+    @property
+    def dimension(self) -> int:
+        return len(self.basis)
+
+    def evaluate(self, coordinates: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Value, gradient and curvature in the coordinates."""
+        point = self.at(coordinates)
+        product = point.hessian_product()
+        return point.value, self.basis @ point.gradient, np.array([self.basis @ product(v) for v in self.basis])
+
+    def at(self, coordinates: FloatArray) -> GraphPoint:
+        origin, step = self.origin, coordinates @ self.basis
+        u = origin.u + coordinates @ self.images
+        point = type(origin)(origin.objective, origin.parameters + step, u)
+        point.came_by = step
+        return point

@@ -1,0 +1,1 @@
+"""The structure `FactorGraph`: scopes, elimination orders, junction trees, evidence, sets of free variables."""

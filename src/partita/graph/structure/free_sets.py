@@ -1,0 +1,342 @@
+"""log Z of many sets of variables of a factor graph, each given the states of all others, for many rows of states."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...core.parallel import Workers
+from ...core.results import FloatArray, IntArray
+from ..kernels import free_sets as kernels
+from .covariance import EntryCovariance
+from .factor_graph import FactorGraph
+from .scopes import Scopes, ranges
+
+#: Configurations of a set that are written out; sets with more get a junction tree.
+LARGEST = 1024
+#: Configurations of what is around a set that get a slot each, per row of states; with more, every row is an item.
+SLOTS = 4
+
+
+class FreeSets:
+    """``sum_r sum_o sign_o w_ro log Z(x_S | the rest of row r)`` over rows r and sets S = S_o, as a function of potentials.
+
+    A set interacts with what is around it only: the variables that share a factor with it. Rows that agree there are one
+    item with the sum of their weights, so that the cost does not grow with the number of rows where sets have few
+    neighbours.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+    sets : Scopes
+        The variables of every set, ascending.
+    states : int array of shape (n_rows, n_variables)
+        All known.
+    row_weights : array of shape (n_rows,)
+    shares : array of shape (1, n_columns) or (n_rows, n_columns)
+        ``w_ro`` is ``row_weights[r] * shares[r, column of o]``.
+    columns : int array
+        Of every set.
+    signs : array
+        Of every set, 1 or -1.
+    latent : bool array
+        For every member of every set, whether its state is not to be counted as known, see `counts`.
+
+    Attributes
+    ----------
+    counts : array of shape (graph.size,)
+        How often, weighted, each entry is picked by factors that touch a set and none of its latent members.
+    n_items : int
+        Number of sets given different states around them.
+    """
+
+    def __init__(
+        self,
+        graph: FactorGraph,
+        sets: Scopes,
+        states: IntArray,
+        row_weights: FloatArray,
+        shares: FloatArray,
+        columns: IntArray,
+        signs: FloatArray,
+        latent: Any,
+        **options: float,
+    ) -> None:
+        self.graph, self.options, self.workers = graph, options, graph.workers
+        self.states = np.ascontiguousarray(states, dtype=np.int64)
+        self._data = (self.states, row_weights, np.ascontiguousarray(shares, dtype=np.float64), columns, signs)
+        self._compile(sets, np.asarray(latent, dtype=bool), SLOTS * len(self.states) + 64)
+        self._collapse()
+        self._prepare()
+
+    def _compile(self, sets: Scopes, latent: Any, most: int) -> None:
+        """Factors of sets, and variables of those within and without.
+
+        Configurations around a set are numbered unless they are more than `most`.
+        """
+        graph, (starts, variables) = self.graph, sets
+        n, V = len(starts) - 1, graph.n_variables
+        counts = graph.cardinalities[variables]
+        logs = np.add.reduceat(np.log(counts), starts[:-1])
+        small = logs <= np.log(LARGEST) + 1e-9
+        self.sizes = np.where(small, np.rint(np.exp(np.minimum(logs, 50.0))), LARGEST + 1).astype(np.int64)
+        self.large = np.flatnonzero(~small)
+        owner = np.repeat(np.arange(n), np.diff(starts))
+        touching, first = factors_of_variables(graph)
+        lengths = first[variables + 1] - first[variables]
+        keys = np.repeat(owner, lengths) * graph.n_factors + touching[ranges(first[variables], lengths)]
+        keys = np.unique(keys)
+        pair_set, pair_factor = keys // graph.n_factors, keys % graph.n_factors
+        self.pair_start = np.searchsorted(pair_set, np.arange(n + 1))
+        lengths = np.diff(graph.scope_offsets)[pair_factor]
+        place = ranges(graph.scope_offsets[pair_factor], lengths)
+        pair = np.repeat(np.arange(len(pair_factor)), lengths)
+        member, stride = graph.members[place], member_strides(graph)[place]
+        within = owner * V + variables  # ascending
+        wanted = pair_set[pair] * V + member
+        found = np.minimum(np.searchsorted(within, wanted), len(within) - 1)
+        free = within[found] == wanted
+        self._pair_factor, self._pair_offset = pair_factor, graph.offsets[pair_factor]
+        self._sets = sets
+        edges = np.arange(len(pair_factor) + 1)
+        self._free = (np.searchsorted(pair[free], edges), (found - starts[pair_set[pair]])[free], stride[free])
+        self._fixed = (np.searchsorted(pair[~free], edges), member[~free], stride[~free])
+        blurred = np.bincount(pair[free], weights=latent[found[free]], minlength=len(pair_factor)) > 0
+        settled = np.flatnonzero(~blurred)
+        inside = ~blurred[pair]
+        self._settled = (
+            *(np.searchsorted(pair_set[settled], np.arange(n + 1)), self._pair_offset[settled]),
+            *(np.searchsorted(pair[inside], np.append(settled, len(pair_factor))), member[inside], stride[inside]),
+        )
+        widths = np.where(small, self.sizes * np.diff(self.pair_start), 0)
+        map_start = np.concatenate(([0], np.cumsum(widths)))
+        maps = np.empty(map_start[-1], np.uint64)
+        tasks = [
+            (np.where(small, self.sizes, 0), self.pair_start, starts, counts, *self._free, map_start, lo, hi, maps)
+            for lo, hi in Workers.ranges(n, 10.0 * len(maps))
+        ]
+        self.workers.run(kernels.write_maps, tasks)
+        unsigned = (array.astype(np.uint64) for array in (self.sizes, self.pair_start, self._pair_offset, map_start))
+        self._kernel_sets = (*unsigned, maps)
+        self.room = int(self.sizes[small].max(initial=1))
+        around = np.unique(wanted[~free])
+        start = np.searchsorted(around // V, np.arange(n + 1))
+        self._around = _codes(around % V, start, graph.cardinalities, most)
+
+    def _collapse(self) -> None:
+        """Rows that agree around a set are one item."""
+        n, rows, graph = len(self.sizes), len(self.states), self.graph
+        *arrays, slots = self._around
+        self._around = tuple(arrays)
+        slots = np.where(arrays[3], rows, slots)
+        self._slot_start = np.concatenate(([0], np.cumsum(slots)))
+        pieces = Workers.ranges(n, 20.0 * n * rows)
+        totals, chosen = np.zeros(self._slot_start[-1]), np.zeros(self._slot_start[-1], np.int64)
+        parts, columns = np.zeros((len(pieces), graph.size)), np.ascontiguousarray(self.states.T)
+        tasks = [
+            (self._data, columns, self._around, self._slot_start, self._settled, lo, hi, totals, chosen, parts[i])
+            for i, (lo, hi) in enumerate(pieces)
+        ]
+        self.workers.run(kernels.tabulate, tasks)
+        self.counts: FloatArray = parts.sum(0)
+        used = np.flatnonzero(totals)
+        sets = np.searchsorted(self._slot_start, used, side="right") - 1
+        big = self.sizes[sets] > LARGEST
+        self.n_items = len(used)
+        self._items = (used[~big], sets[~big], chosen[used[~big]], totals[used[~big]])
+        self._trees = (used[big], sets[big], chosen[used[big]], totals[used[big]])
+
+    def _prepare(self) -> None:
+        """The items of small sets as arrays, those of large ones as a graph of their own."""
+        _, sets, rows, weights = self._items
+        lengths = np.diff(self.pair_start)[sets]
+        start = np.concatenate(([0], np.cumsum(lengths)))
+        p_start = np.concatenate(([0], np.cumsum(self.sizes[sets])))
+        bases = self._bases(sets, rows, start)
+        self._kernel_items = (sets.astype(np.uint64), start.astype(np.uint64), bases, weights, p_start.astype(np.uint64))
+        self.cells = int((self.sizes[sets] * (lengths + 4)).sum())  # operations of one evaluation
+        self._ranges = Workers.ranges(len(sets), 4.0 * self.cells)
+        self.tree: FactorGraph | None = None
+        if len(self._trees[0]):
+            self._plant()
+
+    def _bases(self, sets: IntArray, rows: IntArray, start: IntArray) -> IntArray:
+        bases = np.empty(start[-1], np.uint64)
+        pairs = (self.pair_start, self._pair_offset)
+        kernels.write_bases(self.states, pairs, self._fixed, sets, rows, start, 0, len(sets), bases)
+        return bases
+
+    def alone(self, o: int) -> FactorGraph:
+        """One set as a graph of its own: factors restricted to it."""
+        return self._graph(np.array([o]))
+
+    def _graph(self, sets: IntArray) -> FactorGraph:
+        """Sets as graphs, an example each."""
+        lengths = np.diff(self.pair_start)[sets]
+        set_start, variables = self._sets
+        sizes = np.diff(set_start)[sets]
+        first = np.cumsum(sizes) - sizes
+        pairs = ranges(self.pair_start[sets], lengths)  # of every item, in order
+        free_start, place, _ = self._free
+        arity = np.diff(free_start)[pairs]
+        members = ranges(free_start[pairs], arity)
+        scopes = Scopes(
+            np.concatenate(([0], np.cumsum(arity))), place[members] + np.repeat(np.repeat(first, lengths), arity)
+        )
+        counts = self.graph.cardinalities[variables[ranges(set_start[sets], sizes)]]
+        examples = np.repeat(np.arange(len(sets)), sizes)
+        return FactorGraph(counts, scopes, examples=examples, n_jobs=self.graph.n_jobs)
+
+    def _plant(self) -> None:
+        """One graph, an example for each item of a large set."""
+        _, sets, rows, _ = self._trees
+        lengths = np.diff(self.pair_start)[sets]
+        bases = self._bases(sets, rows, np.concatenate(([0], np.cumsum(lengths)))).astype(np.int64)
+        self.tree = self._graph(sets)
+        index = np.empty(self.tree.size, np.int64)
+        free_start, _, stride = self._free
+        pairs = ranges(self.pair_start[sets], lengths)
+        strides = stride[ranges(free_start[pairs], np.diff(free_start)[pairs])]
+        for numbers, _, shapes, _ in self.tree.by_arity:
+            steps = strides[self.tree.scope_offsets[numbers][:, None] + np.arange(shapes.shape[1])]
+            kinds, which = np.unique(np.hstack([shapes, steps]), axis=0, return_inverse=True)
+            for k, row in enumerate(kinds):
+                here = numbers[which.ravel() == k]
+                shape, step = np.split(row, 2)
+                local = step @ np.indices(tuple(shape)).reshape(len(shape), -1)
+                index[self.tree.offsets[here][:, None] + np.arange(len(local))] = (
+                    bases[here].astype(np.int64)[:, None] + local
+                )
+        self.index = index
+        self.tree.tree(**self.options)  # refuses here what does not fit
+
+    def at(self, u: FloatArray) -> FreeSums:
+        """The sum at potentials `u`."""
+        return FreeSums(self, np.ascontiguousarray(u, dtype=np.float64))
+
+    def row_residuals(self, u: FloatArray, lo: int, hi: int) -> FloatArray:
+        """For rows lo..hi, picked entries less expected ones, weighted: minus the gradient of what each row adds."""
+        out = np.zeros((hi - lo, self.graph.size))
+        tasks = [
+            (self._data, u, self._kernel_sets, self._fixed, self._settled, self.room, a + lo, b + lo, out[a:b])
+            for a, b in Workers.ranges(hi - lo, 20.0 * (hi - lo) * len(self.sizes))
+        ]
+        self.workers.run(kernels.residuals, tasks)
+        if self.tree is not None:
+            self._subtract_trees(u, lo, hi, out)
+        return out
+
+    def _subtract_trees(self, u: FloatArray, lo: int, hi: int, out: FloatArray) -> None:
+        assert self.tree is not None
+        marginals = self.tree.infer(u[self.index], "exact", **self.options).marginals
+        ends = np.searchsorted(self.tree.factor_examples, np.arange(len(self._trees[0]) + 1))
+        slots, (_, row_weights, shares, columns, signs) = np.empty(len(self.states), np.int64), self._data
+        for o in np.unique(self._trees[1]).tolist():
+            kernels.write_slots(np.ascontiguousarray(self.states.T), self._around, self._slot_start, o, slots)
+            for r in range(lo, hi):
+                w = signs[o] * row_weights[r] * shares[r if len(shares) > 1 else 0, columns[o]]
+                if w != 0.0:
+                    i = int(np.searchsorted(self._trees[0], slots[r]))
+                    part = slice(*self.tree.offsets[ends[i : i + 2]])
+                    np.subtract.at(out[r - lo], self.index[part], w * marginals[part])
+
+    def touched(self) -> FloatArray:
+        """One for every entry of a factor of an item, else zero."""
+        out = np.zeros(self.graph.n_factors)
+        sets = np.unique(np.concatenate([self._items[1], self._trees[1]]))
+        out[self._pair_factor[ranges(self.pair_start[sets], np.diff(self.pair_start)[sets])]] = 1.0
+        return np.repeat(out, np.diff(self.graph.offsets))
+
+
+class FreeSums:
+    """A sum of `FreeSets` at some potentials: `value`, `gradient` in the entries, and products with its Hessian."""
+
+    def __init__(self, sets: FreeSets, u: FloatArray) -> None:
+        self.sets, self.u = sets, u
+        self._run(np.zeros(0))
+
+    def _run(self, P: FloatArray) -> None:
+        s = self.sets
+        parts = np.zeros((len(s._ranges), s.graph.size))
+        tasks = [
+            (self.u, s._kernel_sets, s._kernel_items, s.room, lo, hi, P, parts[i]) for i, (lo, hi) in enumerate(s._ranges)
+        ]
+        self.value = float(sum(s.workers.run(kernels.sums, tasks)))
+        self.gradient: FloatArray = parts.sum(0)
+        if s.tree is not None:
+            found = s.tree.infer(self.u[s.index], "exact", **s.options)
+            self.tree_log_z: FloatArray = found.log_z
+            self.value += float(s._trees[3] @ found.log_z)
+            self.gradient += self._spread(found.marginals)
+
+    def _spread(self, values: FloatArray) -> FloatArray:
+        """Numbers for the entries of trees, weighted, at their places in the whole."""
+        s = self.sets
+        assert s.tree is not None
+        weights = np.repeat(s._trees[3][s.tree.factor_examples], np.diff(s.tree.offsets))
+        return np.asarray(np.bincount(s.index, weights=weights * values, minlength=s.graph.size), dtype=np.float64)
+
+    @cached_property
+    def _probabilities(self) -> FloatArray:
+        P = np.empty(self.sets._kernel_items[4][-1])
+        if len(P):
+            self._run(P)
+        return P
+
+    @cached_property
+    def _covariance(self) -> EntryCovariance | None:
+        s = self.sets
+        return None if s.tree is None else EntryCovariance(s.tree, self.u[s.index], **s.options)
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """The derivative of the gradient along v."""
+        s = self.sets
+        parts = np.zeros((len(s._ranges), s.graph.size))
+        P = self._probabilities
+        tasks = [(v, s._kernel_sets, s._kernel_items, s.room, lo, hi, P, parts[i]) for i, (lo, hi) in enumerate(s._ranges)]
+        s.workers.run(kernels.product, tasks)
+        out = np.asarray(parts.sum(0))
+        return out if self._covariance is None else out + self._spread(self._covariance.product(v[s.index]))
+
+    def variances(self) -> FloatArray:
+        """The diagonal of the Hessian."""
+        s = self.sets
+        parts, P = np.zeros((len(s._ranges), s.graph.size)), self._probabilities
+        room = int(np.diff(s.graph.offsets).max(initial=1))
+        tasks = [(s._kernel_sets, s._kernel_items, room, lo, hi, P, parts[i]) for i, (lo, hi) in enumerate(s._ranges)]
+        s.workers.run(kernels.variances, tasks)
+        out = np.asarray(parts.sum(0))
+        if s.tree is not None:
+            p = s.tree.infer(self.u[s.index], "exact", **s.options).marginals
+            out += self._spread(p * (1.0 - p))
+        return out
+
+
+def factors_of_variables(graph: FactorGraph) -> tuple[IntArray, IntArray]:
+    """The factors of every variable, one variable after another, and where those of each begin."""
+    order = np.argsort(graph.members, kind="stable")
+    owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
+    return owner[order], np.searchsorted(graph.members[order], np.arange(graph.n_variables + 1))
+
+
+def member_strides(graph: FactorGraph) -> IntArray:
+    """The step of every member of every factor within its table."""
+    out = np.zeros(len(graph.members), np.int64)
+    for numbers, scope, _, strides in graph.by_arity:
+        out[graph.scope_offsets[numbers][:, None] + np.arange(scope.shape[1])] = strides
+    return out
+
+
+def _codes(variables: IntArray, start: IntArray, cardinalities: IntArray, most: int) -> tuple[Any, ...]:
+    """What numbers the configurations around each set: variables, multipliers, and which sets have more than `most`."""
+    n = len(start) - 1
+    counts = cardinalities[variables]
+    logs = np.concatenate(([0.0], np.cumsum(np.log(counts))))
+    owner = np.repeat(np.arange(n), np.diff(start))
+    by_row = logs[start[1:]] - logs[start[:-1]] > np.log(most)
+    before = np.where(by_row[owner], 0.0, logs[:-1] - logs[start[:-1]][owner])
+    multipliers = np.rint(np.exp(before)).astype(np.int64)
+    slots = np.rint(np.exp(np.where(by_row, 0.0, logs[start[1:]] - logs[start[:-1]]))).astype(np.int64)
+    return start, variables, multipliers, by_row, slots

@@ -1,0 +1,5 @@
+"""Sets of edges in which no two share a vertex: exact and Bethe inference, CRFs over matchings."""
+
+from .._lazy import names_of_stub
+
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)

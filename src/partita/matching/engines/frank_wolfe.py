@@ -1,0 +1,163 @@
+"""Free energies of matchings through best matchings only: Frank-Wolfe on the matching polytope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.results import FloatArray, Result, Status
+from ...core.validation import check_real
+from ...inference.frank_wolfe import REST, TINY, FreeEnergy, maximize
+
+
+class MatchingEnergy(FreeEnergy):
+    """Weights plus the entropy of matchings (see `engines.bethe`), over the hull of perfect matchings, or of all.
+
+    Parameters
+    ----------
+    structure : BipartiteMatching or Matching
+    weights : array of shape (edges,)
+        All finite.
+    rho : float, from 0 to 1
+    """
+
+    solver, delta = "the solver for best matchings", 0.0
+
+    def __init__(self, structure: Any, weights: FloatArray, rho: float = 1.0) -> None:
+        self.structure, self.weights, self.rho = structure, weights, rho
+
+    def _parts(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """tau, 1 - tau, and what is missing to one at vertices (nothing for perfect matchings), none of them zero."""
+        s, rest = self.structure, 1.0 - tau
+        heavy = np.flatnonzero(tau > 0.9)
+        if not s.perfect:
+            degrees = np.bincount(s.ends.ravel(), weights=np.repeat(tau, 2), minlength=s.n_vertices)
+            alone = np.maximum(1.0 - degrees, TINY)
+        else:
+            alone = np.ones(0)
+        if s.perfect and len(heavy):  # the other edges of a vertex keep the digits
+            light = tau.copy()
+            light[heavy] = 0.0
+            others = np.bincount(s.ends[:, 0], weights=light, minlength=s.n_vertices)
+            others += np.bincount(s.ends[:, 1], weights=light, minlength=s.n_vertices)
+            rest[heavy] = others[s.ends[heavy, 0]]
+        return np.maximum(tau, TINY), np.maximum(rest, REST), alone
+
+    def value(self, tau: FloatArray) -> float:
+        t, rest, alone = self._parts(tau)
+        out = self.weights @ tau - tau @ np.log(t) + (2.0 * self.rho - 1.0) * (rest @ np.log(rest))
+        return float(out - self.rho * (alone @ np.log(alone)))
+
+    def gradient(self, tau: FloatArray) -> FloatArray:
+        t, rest, alone = self._parts(tau)
+        out = self.weights - np.log(t) - 1.0 - (2.0 * self.rho - 1.0) * (np.log(rest) + 1.0)
+        if len(alone):
+            logs = 1.0 + np.log(alone)
+            out = out + self.rho * (logs[self.structure.ends[:, 0]] + logs[self.structure.ends[:, 1]])
+        return np.asarray(out)
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        """The slope of the value at steps in a direction; only edges that change cost anything."""
+        t, rest, alone = self._parts(tau)
+        used = np.flatnonzero(direction)
+        d, t, rest, power = direction[used], t[used], rest[used], 2.0 * self.rho - 1.0
+        ends = self.structure.ends[used]
+        fixed = float(d @ self.weights[used]) - (1.0 + power) * float(d.sum())
+        leaving = np.bincount(ends.ravel(), weights=np.repeat(d, 2), minlength=self.structure.n_vertices)
+        if len(alone):
+            fixed += self.rho * float(leaving.sum())
+
+        def slope(step: float) -> float:
+            out = fixed - float(d @ np.log(np.maximum(t + step * d, TINY)))
+            out -= power * float(d @ np.log(np.maximum(rest - step * d, REST)))
+            if len(alone):
+                out += self.rho * float(leaving @ np.log(np.maximum(alone - step * leaving, TINY)))
+            return out
+
+        return slope
+
+    def best(self, scores: FloatArray) -> FloatArray:
+        y = self.structure.best(scores[None])
+        return np.asarray(self.structure._edges(y)[0])
+
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        return -np.inf  # the solver is the structure's own
+
+    def start(self) -> FloatArray:
+        return np.asarray(self.structure._edges(covering(self.structure)))
+
+
+def covering(structure: Any) -> Any:
+    """Matchings that have every edge of a complete graph: shifts of rows, or the days of a tournament. On other graphs, best
+    matchings for the edges not yet had."""
+    if structure.left:
+        n = structure.left
+        return (np.arange(n) + np.arange(n)[:, None]) % n
+    if structure.complete:
+        return _tournament(structure)
+    had, rows = np.zeros(structure.n_edges, bool), []
+    while True:
+        y = structure.best(np.where(had, 0.0, 1.0)[None] + (0.0 if structure.perfect else 1e-9))
+        new = structure._edges(y)[0] > 0.0
+        if not (new & ~had).any():
+            break
+        had |= new
+        rows.append(y[0])
+    if not structure.perfect:
+        rows.append(np.full(structure.n_vertices, -1))
+    return np.array(rows)
+
+
+def _tournament(structure: Any) -> Any:
+    """Everyone meets everyone: with an odd number one stays alone each day."""
+    n = structure.n_vertices
+    even = n + n % 2
+    rows = []
+    for day in range(even - 1):
+        circle = [even - 1, *((day + k) % (even - 1) for k in range(even - 1))]
+        partners = np.full(even, -1)
+        partners[circle[0]], partners[circle[1]] = circle[1], circle[0]
+        for k in range(1, even // 2):
+            a, b = circle[1 + k], circle[even - k]
+            partners[a], partners[b] = b, a
+        partners = partners[:n]
+        rows.append(np.where(partners >= n, -1, partners))
+    if not structure.perfect:
+        rows.append(np.full(n, -1))
+    return np.array(rows)
+
+
+def matching_frank_wolfe(
+    structure: Any,
+    weights: FloatArray,
+    rho: float = 1.0,
+    variant: str = "blended",
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+) -> Result:
+    """Free energies of matchings as in `matching_bethe`, through best matchings only.
+
+    On graphs that are not bipartite, the maximum is over the hull of matchings, which is smaller than what messages see.
+    """
+    if not 0.0 <= check_real("rho", rho) <= 1.0:
+        raise ValueError(f"rho must be from 0 to 1, got {rho}")
+    weights = structure.rows(weights)
+    if not np.isfinite(weights).all():
+        raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
+    found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]
+    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
+    status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
+    calls = max(one[3] for one in found)
+    return Result(
+        value,
+        np.array([one[0] for one in found]),
+        status,
+        exact=False,
+        n_iter=calls,
+        engine="frank_wolfe",
+        certificate=gap,
+        residual=float(gap.max()),
+        tol=tol,
+    )

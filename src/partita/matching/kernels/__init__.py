@@ -1,0 +1,1 @@
+"""Bethe free energies, permanents, assignments and Markov chains of matchings."""

@@ -1,0 +1,1 @@
+"""Penalised likelihoods of matchings, and their Bethe dual."""

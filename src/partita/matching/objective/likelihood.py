@@ -1,0 +1,158 @@
+"""Penalised likelihoods of matchings, with the free energies of Bethe or reweighted ones in place of log Z."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...core.arrays.weights import held_down
+from ...core.protocols import Capability
+from ...core.results import FloatArray, Result
+from ...core.stopped_short import holding
+from ...objectives.by_products import ByProducts
+from ...objectives.dual_blocks import DualBlocks
+from ..features import EdgeMap
+from .dual import matching_blocks
+
+
+@dataclass(frozen=True)
+class Group:
+    """Examples on one graph: the structure, the map from parameters to weights, matchings as zeros and ones, weights of the
+    examples."""
+
+    structure: Any
+    features: EdgeMap
+    observed: FloatArray
+    weights: FloatArray
+
+
+class MatchingLikelihood(ByProducts):
+    """``F(theta) = sum_i w_i (log Z_rho(W_i) - <W_i, y_i>) + (l2 / 2) ||theta||^2`` with weights of edges linear in theta.
+
+    log Z_rho is the largest negative free energy (see `engines.bethe`), a convex function of the weights, and its
+    gradient the probabilities of edges. Where inference is exact, it is log Z itself. Messages begin where those of the
+    last evaluation ended.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+    l2 : float
+        Above zero.
+    rho : float
+        Weights of the entropies; None for exact sums.
+    tol : float
+        Certificate of inference, for each vertex of an example.
+    max_iter : int
+        Most sweeps.
+    """
+
+    costly_rays = True
+    capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
+    convex = True
+
+    def __init__(
+        self, groups: Sequence[Group], l2: float, rho: float | None = 1.0, tol: float = 1e-9, max_iter: int = 5000
+    ) -> None:
+        self.groups, self.l2, self.rho = list(groups), float(l2), rho
+        self.size = self.groups[0].features.size
+        self.tol = tol
+        self.options: dict[str, Any] = {} if rho is None else {"rho": rho, "max_iter": max_iter}
+        self.observed = sum(
+            (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
+        )
+        weights = np.split(
+            held_down(np.concatenate([g.weights for g in self.groups])),
+            np.cumsum([len(g.weights) for g in self.groups])[:-1],
+        )
+        self.scale = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
+        self._messages: list[Any] = [None] * len(self.groups)
+
+    @property
+    def dense_cost(self) -> float:
+        """There is no Hessian."""
+        return np.inf
+
+    def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
+        """Weights and what is inferred from them, group by group."""
+        found = []
+        with holding():
+            for k, group in enumerate(self.groups):
+                W = group.features.forward(theta)
+                tol = {"tol": self.tol * group.structure.n_vertices} if self.options else {}
+                result = group.structure.free_energy(W, self._messages[k], **self.options, **tol)
+                self._messages[k] = result.messages
+                found.append((W, result))
+        return found
+
+    def blocks(self) -> DualBlocks:
+        """The dual, at its start."""
+        return matching_blocks(self)
+
+    def at(self, parameters: FloatArray) -> MatchingPoint:
+        """The objective seen from `parameters`."""
+        return MatchingPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+
+class MatchingPoint:
+    """The likelihood at one parameter vector."""
+
+    def __init__(self, objective: MatchingLikelihood, theta: FloatArray) -> None:
+        self.objective, self.parameters = objective, theta
+        self.found = objective.infer(theta)
+        value = -float(objective.observed @ theta) + 0.5 * objective.l2 * float(theta @ theta)
+        for group, (_, result) in zip(objective.groups, self.found, strict=True):
+            value += float(group.weights @ result.free_energy)
+        self.value = value
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        o = self.objective
+        out = o.l2 * self.parameters - o.observed
+        for group, (_, result) in zip(o.groups, self.found, strict=True):
+            out += group.features.adjoint(group.weights[:, None] * result.marginals)
+        return out
+
+    @cached_property
+    def inference_gap(self) -> float:
+        """The sum of the certificates of inference."""
+        pairs = zip(self.objective.groups, self.found, strict=True)
+        return float(sum(float(group.weights @ result.gap) for group, (_, result) in pairs))
+
+    @property
+    def gap(self) -> float:
+        """``||gradient||^2 / (2 l2)`` plus the certificates of inference: at least ``F - minimum``, and at least the
+        distance of F from the dual objective at these probabilities."""
+        return 0.5 * float(self.gradient @ self.gradient) / self.objective.l2 + self.inference_gap
+
+    def along(self, direction: FloatArray) -> MatchingRay:
+        return MatchingRay(self, direction)
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if edges were independent."""
+        o = self.objective
+        out = np.full(o.size, o.l2)
+        for group, (_, result) in zip(o.groups, self.found, strict=True):
+            tau = np.clip(result.marginals, 0.0, 1.0)
+            out += group.features.squares(group.weights[:, None] * tau * (1.0 - tau))
+        return out
+
+    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+        """v -> v over the root of the diagonal of the Hessian."""
+        scaling = self.diagonal**-0.5
+        return lambda v: scaling * v
+
+
+class MatchingRay:
+    """The likelihood on a half-line. A step costs as much as a new point."""
+
+    def __init__(self, origin: MatchingPoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+
+    def at(self, step: float) -> tuple[MatchingPoint, float]:
+        point = MatchingPoint(self.origin.objective, self.origin.parameters + step * self.direction)
+        return point, float(point.gradient @ self.direction)

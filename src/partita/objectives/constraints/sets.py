@@ -1,0 +1,434 @@
+"""Convex constraints on the coefficients, as users write them, and their compilation into a flat set.
+
+Every constraint speaks of ``coef_`` (classes x features; one row for two classes) or, with ``classes=`` and ``features=``
+(positions), of the part of it that these select. Intercepts are never constrained.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.stored import stored
+from ...core.validation import check_flag, check_real
+from .conic import canonical_cone, norm_ball
+from .feasible_set import FeasibleSet, merged_groups
+
+
+class Constraint:
+    """What all constraints share: comparison by value, a short text, the selection of a part of ``coef_``."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ()
+
+    def _freeze(self) -> None:
+        """Turn array arguments into read-only float arrays (scalars stay scalars), selections into tuples."""
+        for name in self._arrays:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, numbers.Real):
+                try:
+                    array = np.array(value, dtype=np.float64)
+                except (TypeError, ValueError):
+                    raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+            if value is not None and np.isnan(getattr(self, name)).any():
+                raise ValueError(f"{name} must not contain NaN")
+        for name in ("classes", "features"):
+            if getattr(self, name, None) is not None:
+                object.__setattr__(self, name, _positions(name, getattr(self, name)))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash(type(self))  # equal values may have different texts
+
+    def __repr__(self) -> str:
+        shown = [f for f in fields(self) if f.default is MISSING or not _same(getattr(self, f.name), f.default)]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{f.name}={_short(getattr(self, f.name))}' for f in shown)})"
+
+    def _part(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions in the flat vector of the selected part of ``coef_``."""
+        rows, columns = positions.shape
+        classes = _within(self, "classes", getattr(self, "classes", None), rows)
+        features = _within(self, "features", getattr(self, "features", None), columns)
+        return np.asarray(positions[np.ix_(classes, features)])
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        """The set of flat vectors of length `size` that satisfy it; `positions` is where ``coef_`` lies in them."""
+        raise NotImplementedError
+
+
+def _positions(name: str, value: Any) -> tuple[int, ...]:
+    items = [value] if isinstance(value, numbers.Integral) else list(np.asarray(value).tolist())
+    if not items or not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+        raise ValueError(f"{name} must be positions, integers counted from 0; got {value!r}")
+    return tuple(int(item) for item in items)
+
+
+def _within(owner: Any, name: str, value: tuple[int, ...] | None, count: int) -> Any:
+    if value is None:
+        return np.arange(count)
+    if min(value) < 0 or max(value) >= count or len(set(value)) < len(value):
+        raise ValueError(f"{name} of {owner!r} must be distinct positions from 0 to {count - 1}; got {value}")
+    return np.array(value)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.shape(a) == np.shape(b) and bool(np.array_equal(np.asarray(a), np.asarray(b)))
+    return bool(a == b)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist()) if value.size <= 6 else f"<{' x '.join(map(str, value.shape))} array>"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _rows(entries: list[tuple[Any, Any]], size: int) -> Any:
+    """A CSR matrix from (positions, values) of each row."""
+    lengths = [len(where) for where, _ in entries]
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    where = np.concatenate([where for where, _ in entries]) if entries else np.zeros(0, np.int64)
+    values = np.concatenate([values for _, values in entries]) if entries else np.zeros(0)
+    return sp.csr_matrix((values, where, indptr), shape=(len(entries), size))
+
+
+def _row_set(size: int, rows: Any, lower: Any, upper: Any, **more: Any) -> FeasibleSet:
+    whole = FeasibleSet.everything(size)
+    count = rows.shape[0]
+    if count == 0:
+        return whole
+    low, high = (np.array(np.broadcast_to(side, (count,)), dtype=np.float64) for side in (lower, upper))
+    return FeasibleSet(more.pop("box_lower", whole.lower), whole.upper, rows, low, high, **more)
+
+
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class Box(Constraint):
+    """Bounds on single coefficients.
+
+    Parameters
+    ----------
+    lower, upper : float or array
+        Broadcast against the selected part of ``coef_``; -inf and inf for no bound.
+    classes, features : positions, optional
+        The part of ``coef_`` that is bounded; default all.
+
+    Examples
+    --------
+    >>> from partita.constraints import Box
+    >>> Box(lower=0.0, features=[0, 2])
+    Box(lower=0.0, features=(0, 2))
+    """
+
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    classes: Any = None
+    features: Any = None
+    _arrays: ClassVar[tuple[str, ...]] = ("lower", "upper")
+
+    def __post_init__(self) -> None:
+        for name, none in (("lower", -np.inf), ("upper", np.inf)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, none)
+        self._freeze()
+        if np.any(np.asarray(self.lower) == np.inf) or np.any(np.asarray(self.upper) == -np.inf):
+            raise ValueError(f"lower must be below inf and upper above -inf, got {self!r}")
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        part = self._part(positions)
+        whole = FeasibleSet.everything(size)
+        for name, side in (("lower", whole.lower), ("upper", whole.upper)):
+            try:
+                side[part] = np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), part.shape)
+            except ValueError:
+                came = np.shape(getattr(self, name))
+                raise ValueError(f"{name} of {self!r} must broadcast to coef_'s part {part.shape}, got {came}") from None
+        return whole
+
+
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class Linear(Constraint):
+    """Linear inequalities and equalities, ``lower <= sum A[r] * coef_ <= upper`` for every row r.
+
+    Parameters
+    ----------
+    A : array of shape (m, classes, features) or (m, classes * features)
+        Of the selected part of ``coef_``.
+    lower, upper : float or array of shape (m,)
+    equal : float or array of shape (m,), optional
+        Both sides at once.
+    classes, features : positions, optional
+
+    Examples
+    --------
+    >>> from partita.constraints import Linear
+    >>> Linear([[1.0, -2.0]], lower=0.0)  # two classes, two features: the first at least twice the second
+    Linear(A=[[1.0, -2.0]], lower=0.0)
+    """
+
+    A: ArrayLike
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    equal: Any = None
+    classes: Any = None
+    features: Any = None
+    _arrays: ClassVar[tuple[str, ...]] = ("A", "lower", "upper", "equal")
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if np.ndim(self.A) not in (2, 3) or not np.isfinite(self.A).all():
+            raise ValueError(f"A must be finite, (m, classes, features) or (m, classes * features); got {np.shape(self.A)}")
+        if self.equal is not None and not (np.all(self.lower == -np.inf) and np.all(self.upper == np.inf)):
+            raise ValueError("equal sets both sides: give either equal, or lower and upper")
+        for name in ("lower", "upper", "equal"):
+            shape = np.shape(getattr(self, name)) if getattr(self, name) is not None else ()
+            if shape not in ((), (1,), (len(self.A),)):  # type: ignore[arg-type]
+                raise ValueError(f"{name} must be a number or have shape ({len(self.A)},), one per row of A; got {shape}")  # type: ignore[arg-type]
+        if self.equal is not None and not np.isfinite(self.equal).all():
+            raise ValueError(f"equal must be finite, got {self.equal!r}")
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        part = self._part(positions)
+        A = np.asarray(self.A)
+        if A.shape[1:] not in (part.shape, (part.size,)):
+            raise ValueError(
+                f"A of {self!r} must have shape (m, {part.shape[0]}, {part.shape[1]}) or (m, {part.size}); got {A.shape}"
+            )
+        flat = A.reshape(len(A), -1)
+        where = part.ravel()
+        entries = [(where[row != 0.0], row[row != 0.0]) for row in flat]
+        lower, upper = (self.equal, self.equal) if self.equal is not None else (self.lower, self.upper)
+        return _row_set(size, _rows(entries, size), lower, upper)
+
+
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class Ties(Constraint):
+    """Coefficients that share one value, exactly.
+
+    Parameters
+    ----------
+    groups : list of lists of (class, feature), optional
+        Each group shares a value.
+    features : positions, optional
+        Instead of groups: these columns share one value in each selected class.
+    classes : positions, optional
+
+    Examples
+    --------
+    >>> from partita.constraints import Ties
+    >>> Ties([[(0, 1), (2, 1)]])  # feature 1 has the same weight in classes 0 and 2
+    Ties(groups=(((0, 1), (2, 1)),))
+    >>> Ties(features=[0, 1, 2])
+    Ties(features=(0, 1, 2))
+    """
+
+    groups: Any = None
+    features: Any = None
+    classes: Any = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if (self.groups is None) == (self.features is None):
+            raise ValueError("Ties needs either groups of (class, feature) pairs, or features")
+        if self.groups is not None:
+            try:
+                groups = tuple(tuple((int(c), int(f)) for c, f in group) for group in self.groups)
+            except (TypeError, ValueError):
+                raise ValueError(f"groups must be lists of (class, feature) pairs, got {self.groups!r}") from None
+            object.__setattr__(self, "groups", groups)
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        if self.groups is None:
+            ties = [row for row in self._part(positions) if len(row) > 1]
+        else:
+            rows, columns = positions.shape
+            if not all(0 <= c < rows and 0 <= f < columns for group in self.groups for c, f in group):
+                raise ValueError(f"groups of {self!r} must lie within coef_, {rows} x {columns}")
+            ties = [np.array([positions[c, f] for c, f in group]) for group in self.groups if len(group) > 1]
+        ties = merged_groups(ties)
+        entries = [(np.array([other, group[0]]), np.array([1.0, -1.0])) for group in ties for other in group[1:]]
+        return _row_set(size, _rows(entries, size), 0.0, 0.0, ties=tuple(ties))
+
+
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class Monotone(Constraint):
+    """Coefficients ordered along features, in every selected class.
+
+    Parameters
+    ----------
+    features : positions, optional
+        In the order in which coefficients must not fall; default all, as they come.
+    increasing : bool
+        False: they must not rise.
+    classes : positions, optional
+
+    Examples
+    --------
+    >>> from partita.constraints import Monotone
+    >>> Monotone(features=[3, 4, 5], increasing=False)
+    Monotone(features=(3, 4, 5), increasing=False)
+    """
+
+    features: Any = None
+    increasing: bool = True
+    classes: Any = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        check_flag("increasing", self.increasing)
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        sign = 1.0 if self.increasing else -1.0
+        step = np.array([-sign, sign])
+        entries = [(pair, step) for row in self._part(positions) for pair in np.column_stack([row[:-1], row[1:]])]
+        return _row_set(size, _rows(entries, size), 0.0, np.inf)
+
+
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class Simplex(Constraint):
+    """Non-negative coefficients with a given sum in every selected class.
+
+    Parameters
+    ----------
+    total : float
+        The sum.
+    classes, features : positions, optional
+
+    Examples
+    --------
+    >>> from partita.constraints import Simplex
+    >>> Simplex(total=2.0)
+    Simplex(total=2.0)
+    """
+
+    total: float = 1.0
+    classes: Any = None
+    features: Any = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        check_real("total", self.total, minimum=0.0)
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        part = self._part(positions)
+        lower = np.full(size, -np.inf)
+        lower[part] = 0.0
+        entries = [(row, np.ones(len(row))) for row in part]
+        return _row_set(size, _rows(entries, size), self.total, self.total, box_lower=lower)
+
+
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class Ball(Constraint):
+    """Coefficients within a distance of a center. Norms 1 and 2 need Clarabel (``pip install partita[constraints]``).
+
+    Parameters
+    ----------
+    radius : float
+    norm : {1, 2, inf}
+    center : float or array
+        Broadcast against the selected part of ``coef_``.
+    per_class : bool
+        One ball for each class instead of one for the whole part.
+    classes, features : positions, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.constraints import Ball
+    >>> Ball(0.5, norm=np.inf)
+    Ball(radius=0.5, norm=inf)
+    """
+
+    radius: float
+    norm: Any = 2
+    center: Any = 0.0
+    per_class: bool = False
+    classes: Any = None
+    features: Any = None
+    _arrays: ClassVar[tuple[str, ...]] = ("center",)
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        check_real("radius", self.radius, minimum=0.0)
+        check_flag("per_class", self.per_class)
+        if self.norm not in (1, 2, np.inf):
+            raise ValueError(f"norm must be 1, 2 or inf, got {self.norm!r}")
+        if not np.isfinite(self.center).all():
+            raise ValueError(f"center must be finite, got {self.center!r}")
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        part = self._part(positions)
+        try:
+            center = np.array(np.broadcast_to(np.asarray(self.center, dtype=np.float64), part.shape))
+        except ValueError:
+            came = np.shape(self.center)
+            raise ValueError(f"center of {self!r} must broadcast to coef_'s part {part.shape}, got {came}") from None
+        whole = FeasibleSet.everything(size)
+        if self.norm == np.inf:
+            whole.lower[part], whole.upper[part] = center - self.radius, center + self.radius
+            return whole
+        pairs = zip(part, center, strict=True) if self.per_class else [(part.ravel(), center.ravel())]
+        cones = tuple(norm_ball(where, middle, float(self.radius), int(self.norm), size) for where, middle in pairs)
+        return FeasibleSet(whole.lower, whole.upper, cones=cones)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CvxpySet(Constraint):
+    """Any convex set that cvxpy can write. Needs cvxpy and Clarabel (``pip install partita[cvxpy]``).
+
+    Parameters
+    ----------
+    function : callable
+        Takes a cvxpy expression of the shape of ``coef_`` and returns a list of cvxpy constraints.
+
+    Examples
+    --------
+    >>> from partita.constraints import CvxpySet
+    >>> def small_rank(coef):
+    ...     import cvxpy as cp
+    ...     return [cp.normNuc(coef) <= 3.0]
+    >>> SoftmaxRegression(constraints=[CvxpySet(small_rank)])  # doctest: +SKIP
+    """
+
+    function: Any
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ValueError(
+                f"function must take a cvxpy expression and return a list of constraints; got {self.function!r}"
+            )
+
+    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+        whole = FeasibleSet.everything(size)
+        return FeasibleSet(whole.lower, whole.upper, cones=(canonical_cone(self.function, positions, size),))
+
+
+def check_constraints(constraints: Any) -> tuple[Constraint, ...]:
+    """A constraint or a list of them as a tuple; None and [] give ()."""
+    if constraints is None:
+        return ()
+    items = (constraints,) if isinstance(constraints, Constraint) else constraints
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise ValueError(f"constraints must be a list of constraints such as Box(lower=0.0), got {constraints!r}")
+    items = tuple(items)
+    for item in items:
+        if not isinstance(item, Constraint):
+            raise ValueError(f"constraints must hold objects such as Box(lower=0.0), got {item!r} ({type(item).__name__})")
+    return items

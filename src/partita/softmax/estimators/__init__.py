@@ -1,0 +1,1 @@
+"""SoftmaxRegression, LatentSoftmax, MaxEnt."""

@@ -1,0 +1,1 @@
+"""Maps that give every label weights on the columns of X, and units in which to see these."""

@@ -1,0 +1,134 @@
+"""Columns of X in comparable units, for solvers that mind their scale, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...core.results import FloatArray
+from .linear import row_space
+
+#: Columns per example from which dense data are rotated into their row space.
+WIDE = 1.5
+#: Rows looked at, and distance of a column from zero, in units of its span, from which it is centred for the solver.
+SAMPLED, FAR = 8, 1e4
+#: Curvature of the loss of one example, about.
+CURVATURE = 0.1
+#: Span of a column, relative to its largest entry, up to which it is rounding: weights that tell such entries apart would be
+#: so large that scores are rounding too.
+ROUNDING = 1e-13
+
+
+class StandardColumns:
+    """``rows = (X - mean) / spread``, for data with more columns than rows times an orthonormal Q, and weights for either.
+
+    Weights on X and the corresponding weights on the rows have the same scores, and the same l2 penalty if that of the rows
+    is `penalty`.
+    Weights on dense columns get about the same curvature each: that of a logistic loss and of the penalty, without which
+    columns that hardly vary would be blown up. Sparse and rotated data keep the proportions of their columns. The mean is
+    taken off dense data if there is an intercept.
+
+    Parameters
+    ----------
+    X : array or CSR matrix
+    weights : array of shape (n_samples,)
+    l2 : float
+    intercept : bool
+    rotate : bool
+        Whether to rotate data with more columns than rows.
+    """
+
+    def __init__(self, X: Any, weights: FloatArray, l2: float, intercept: bool, rotate: bool = True) -> None:
+        self.l2 = l2
+        self.mean = np.zeros(X.shape[1])
+        self.Q: FloatArray | None = None
+        sparse = sp.issparse(X)
+        wide = rotate and not sparse and WIDE * len(X) <= X.shape[1]
+        if intercept and not sparse:
+            self.mean = np.average(X, axis=0, weights=weights)
+            constant = np.ptp(X[weights > 0.0], axis=0) <= ROUNDING * _largest(X)
+            X = X - self.mean
+            X[:, constant] = 0.0  # not rounding, which would be blown up
+        size = _largest(X)
+        # In units of the largest entry: squares of very large and very small numbers are out of range.
+        spread = size * _root_mean_square(X.multiply(1.0 / size).tocsr() if sparse else X / size, weights)
+        self.varies = spread > 0.0
+        if wide or sparse:
+            unit = spread.max() or 1.0
+            spread = np.full(len(spread), unit * np.sqrt(np.mean((spread / unit) ** 2)))
+        spread = np.hypot(spread, np.sqrt(l2 / (CURVATURE * weights.sum())))
+        self.spread = np.where(spread > 0.0, spread, 1.0)
+        self.rows = X * (1.0 / self.spread[0]) if sparse else X / self.spread
+        if wide:
+            self.rows, self.Q = row_space(self.rows)
+
+    @property
+    def penalty(self) -> FloatArray:
+        """The l2 of each column of the rows."""
+        columns = (np.sqrt(self.l2) / self.spread) ** 2  # the square of the spread may be out of range
+        return columns if self.Q is None else np.full(self.Q.shape[1], columns[0])
+
+    def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for the rows from weights for X."""
+        scaled = coefficients * self.spread
+        return scaled if self.Q is None else scaled @ self.Q, intercepts + coefficients @ self.mean
+
+    def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for X from weights for the rows."""
+        scaled = (coefficients if self.Q is None else coefficients @ self.Q.T) / self.spread
+        return scaled, intercepts - scaled @ self.mean
+
+
+class RowSpace:
+    """``X = rows Q'``, for data with more columns than rows: as `StandardColumns`, without a change of units."""
+
+    def __init__(self, X: FloatArray) -> None:
+        self.rows, self.Q = row_space(X)
+
+    def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for the rows from weights for X."""
+        return coefficients @ self.Q, intercepts
+
+    def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for X from weights for the rows."""
+        return coefficients @ self.Q.T, intercepts
+
+
+class Centred:
+    """``rows = X - mean``: as `StandardColumns`, without a change of units. A free intercept makes it the same problem."""
+
+    def __init__(self, X: FloatArray, weights: FloatArray) -> None:
+        self.mean = np.average(X, axis=0, weights=weights)
+        self.rows = X - self.mean
+
+    def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for the rows from weights for X."""
+        return coefficients, intercepts + coefficients @ self.mean
+
+    def to_columns(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights for X from weights for the rows."""
+        return coefficients, intercepts - coefficients @ self.mean
+
+
+def far_from_zero(X: FloatArray) -> bool:
+    """Whether a column that varies is far from zero, beside its variation, in a few rows; most data are settled by two."""
+    first = X[0]
+    if not (np.abs(first) > FAR * np.abs(first - X[len(X) // 2])).any():
+        return False
+    some = X[:: max(1, len(X) // SAMPLED)]
+    low, high = some.min(axis=0), some.max(axis=0)
+    return bool(((high > low) & (np.maximum(-low, high) > FAR * (high - low))).any())
+
+
+def _largest(X: Any) -> FloatArray:
+    """The largest absolute entry of each column, 1 where that is zero or nearly."""
+    size = abs(X).max(axis=0)
+    size = size.toarray().ravel() if sp.issparse(size) else size
+    return np.asarray(np.where(size >= np.finfo(np.float64).tiny, size, 1.0))
+
+
+def _root_mean_square(X: Any, weights: FloatArray) -> FloatArray:
+    square = X.multiply(X).T @ weights / weights.sum() if sp.issparse(X) else np.average(X * X, axis=0, weights=weights)
+    return np.asarray(np.sqrt(square))

@@ -1,0 +1,1 @@
+"""Losses, marginals and Newton steps of softmax models; coordinate descent."""

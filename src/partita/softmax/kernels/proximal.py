@@ -1,0 +1,365 @@
+"""Proximal Newton steps on some coordinates of a softmax likelihood with l1 and l2 penalties, in one call.
+
+Everything is held label by label: scores U, probabilities P and residuals R are (labels x examples), with one row, the
+log-odds, for two classes. Scores are linear in the weights, so a line search needs no pass over the data.
+
+Sums are taken in loops that store nothing: where a loop does both, the compiler lets the addresses of the arrays decide at
+run time whether it is vectorised, and the last digits of a sum would depend on them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...numerics.jit import sum_kernel
+from ...numerics.math import exp, log1p_unit
+from .columns import add, dot, gram_dense, gram_sparse, rows_of
+from .coordinate import by_columns, by_gram, violation
+from .newton import cholesky_solve
+
+#: Share of the predicted decrease that a step must bring.
+DECREASE = 1e-3
+#: Relative differences of the objective that are rounding.
+ROUNDING = 4e-16
+#: Sweeps that a Newton step takes by columns, about: what holding the Gram matrix is weighed against.
+EXPECTED_SWEEPS = 30.0
+#: Most coordinates, and most entries of dense columns, for which it is held.
+GRAM_LIMIT = 1500
+DENSE_LIMIT = 20_000_000
+#: The longest step, in Newton steps, and the share of the first slope above which a full step falls short.
+LONGEST = 8.0
+SHORT = 0.1
+#: Share of the violation to which the model is minimised: sweeps are cheap with the Gram matrix.
+EXACT_GRAM = 0.01
+EXACT_COLUMNS = 0.3
+#: A Hessian is kept while a step with it shrinks the violation to this share.
+KEEP = 0.2
+
+
+@sum_kernel
+def binary_loss(U, y, w, P, R):
+    """sum_i w_i (-log p(y_i)); writes the probability of label 1 and the residual w (p - y)."""
+    n = U.shape[1]
+    losses = np.empty(n)
+    for i in range(n):
+        s = U[0, i]
+        size = abs(s)
+        e = exp(-size)
+        small = e / (1.0 + e)
+        large = 1.0 / (1.0 + e)
+        P[0, i] = large if s > 0.0 else small
+        sign = 2.0 * y[i] - 1.0
+        right = s * sign > 0.0
+        R[0, i] = -sign * w[i] * (small if right else large)
+        losses[i] = w[i] * (log1p_unit(e) + (0.0 if right else size))
+    return losses.sum()
+
+
+@sum_kernel
+def loss(U, y, w, P, R):
+    """sum_i w_i (-log p(y_i)); writes the probabilities P and the residuals R = w (P - e_y)."""
+    K, n = U.shape
+    if K == 1:
+        return binary_loss(U, y, w, P, R)
+    top = U[0].copy()
+    for k in range(1, K):
+        for i in range(n):
+            top[i] = max(top[i], U[k, i])
+    for k in range(K):
+        for i in range(n):
+            P[k, i] = exp(U[k, i] - top[i])
+    rest = np.zeros(n)  # the sum of the wrong labels: 1 - p of the target is exact when p is close to 1
+    target = np.empty(n)
+    for i in range(n):
+        target[i] = P[y[i], i]
+        P[y[i], i] = 0.0
+    for k in range(K):
+        for i in range(n):
+            rest[i] += P[k, i]
+    losses = np.zeros(n)
+    for i in range(n):
+        e = target[i]
+        P[y[i], i] = e
+        if w[i] != 0.0:
+            if rest[i] <= e:
+                losses[i] = w[i] * np.log1p(rest[i] / e)
+            elif e > 1e-300:
+                losses[i] = w[i] * np.log((rest[i] + e) / e)
+            else:
+                losses[i] = w[i] * (top[i] + np.log(rest[i] + e) - U[y[i], i])
+        target[i] = 1.0 / (rest[i] + e)
+    for k in range(K):
+        for i in range(n):
+            P[k, i] *= target[i]
+            R[k, i] = w[i] * P[k, i]
+    for i in range(n):
+        R[y[i], i] = -w[i] * (rest[i] * target[i])
+    return losses.sum()
+
+
+@sum_kernel
+def penalty(x, l1, l2):
+    """sum_a l1_a |x_a| + l2_a x_a^2 / 2"""
+    total = 0.0
+    for a in range(len(x)):
+        total += l1[a] * abs(x[a]) + 0.5 * l2[a] * x[a] * x[a]
+    return total
+
+
+@sum_kernel
+def fit_intercepts(U, y, w, accuracy, value, P, R, b):
+    """Newton's method on free intercepts, in place: U, its P and R, and b. Takes and returns the loss."""
+    K, n = U.shape
+    m = max(1, K - 1)  # with several labels the last one's is held: a constant added to all changes nothing
+    H = np.empty((m, m))
+    d = np.empty(K)
+    trial = np.empty_like(U)
+    previous = np.inf
+    flat = False
+    for _ in range(50):
+        largest = 0.0
+        for k in range(K):
+            d[k] = -R[k].sum()
+            largest = max(largest, abs(d[k]))
+        if largest <= accuracy or (flat and largest > 0.25 * previous):  # at the limit of rounding
+            break
+        previous = largest
+        for k in range(m):
+            for l in range(k + 1):  # noqa: E741
+                s = 0.0
+                for i in range(n):
+                    s -= w[i] * P[k, i] * P[l, i]
+                H[k, l] = s
+            s = 0.0
+            for i in range(n):
+                s += w[i] * P[k, i]
+            H[k, k] = (H[k, k] + s) * (1.0 + 1e-12) if s > 0.0 else 1.0  # a label that the base measure forbids
+        if cholesky_solve(H, d[:m]) != 0:
+            break
+        if K > 1:
+            d[m] = 0.0
+        t = 1.0
+        lower = False
+        while t > 1e-9 and not lower:
+            for k in range(K):
+                for i in range(n):
+                    trial[k, i] = U[k, i] + t * d[k]
+            following = loss(trial, y, w, P, R)
+            lower = following <= value * (1.0 + ROUNDING)
+            if not lower:
+                t *= 0.25
+        if not lower:
+            value = loss(U, y, w, P, R)
+            break
+        flat = following >= value * (1.0 - 1e3 * ROUNDING)
+        value = following
+        for k in range(K):
+            b[k] += t * d[k]
+            for i in range(n):
+                U[k, i] = trial[k, i]
+    return value
+
+
+@sum_kernel
+def line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R):
+    """Shorten the step from theta towards x until the objective falls as predicted; theta, U, P, R move there.
+
+    Returns the step, 0 if there is none, and the objective.
+    """
+    K, n = U.shape
+    at = np.empty_like(theta)
+    t = 1.0
+    for _ in range(40):
+        for k in range(K):
+            for i in range(n):
+                trial[k, i] = U[k, i] + t * V[k, i]
+        for a in range(len(theta)):
+            at[a] = x[a] if t == 1.0 else theta[a] + t * (x[a] - theta[a])
+        following = loss(trial, y, w, P, R) + penalty(at, l1, l2)
+        noise = ROUNDING * abs(value)
+        if following <= value + DECREASE * t * slope or (-slope <= 1e3 * noise and following <= value + noise):
+            theta[:] = at
+            U[:] = trial
+            return t, following
+        t *= 0.5 if t > 0.1 else 0.1
+    return 0.0, loss(U, y, w, P, R) + penalty(theta, l1, l2)
+
+
+@sum_kernel
+def room(theta, x):
+    """The longest step from theta through x before a coordinate reaches or leaves zero."""
+    longest = LONGEST
+    for a in range(len(theta)):
+        if x[a] == 0.0 and theta[a] != 0.0:
+            return 1.0
+        if theta[a] * (x[a] - theta[a]) < 0.0:
+            longest = min(longest, theta[a] / (theta[a] - x[a]))
+    return longest
+
+
+@sum_kernel
+def extrapolate(U, V, y, w, d, l1, l2, value, slope, longest, trial, theta, P, R):
+    """Go on from a full step d, whose image is V, while that pays. `slope` is that at its start. Returns the objective.
+
+    Far from the optimum the steps of Newton's method fall short on likelihoods, and further steps need no data.
+    """
+    K, n = U.shape
+    at = theta.copy()
+    done = 1.0
+    for _ in range(3):
+        end = 0.0
+        for k in range(K):
+            end += (R[k] * V[k]).sum()
+        for a in range(len(d)):
+            end += d[a] * (l1[a] * np.sign(theta[a]) + l2[a] * theta[a])
+        if end >= SHORT * slope or done >= longest:
+            break
+        t = min(longest, done * max(1.0 / (1.0 - end / slope), 1.5) if end > slope else longest)
+        for k in range(K):
+            for i in range(n):
+                trial[k, i] = U[k, i] + (t - done) * V[k, i]
+        for a in range(len(d)):
+            at[a] = theta[a] + (t - done) * d[a]
+        following = loss(trial, y, w, P, R) + penalty(at, l1, l2)
+        if not following < value:
+            loss(U, y, w, P, R)
+            break
+        value = following
+        theta[:] = at
+        U[:] = trial
+        done = t
+    return value
+
+
+@sum_kernel
+def image(columns, label, column, d, V):
+    """V = A d"""
+    V[:] = 0.0
+    for a in range(len(d)):
+        if d[a] != 0.0:
+            add(columns, column[a], d[a], V[label[a]])
+
+
+@sum_kernel
+def largest_violation(columns, label, column, R, theta, l1, l2, g):
+    """Write the gradient of the smooth part; return the largest violation."""
+    largest = 0.0
+    for a in range(len(theta)):
+        g[a] = dot(columns, column[a], R[label[a]]) + l2[a] * theta[a]
+        largest = max(largest, violation(theta[a], g[a], l1[a]))
+    return largest
+
+
+@sum_kernel
+def curvature_weights(w, P, majorize):
+    """C and P such that S V = C_k (V_k - sum_l P_l V_l): the Hessian, or a bound above it that couples no labels."""
+    K, n = P.shape
+    C = np.empty((K, n))
+    Q = P if not majorize and K > 1 else np.zeros((K, n))
+    for k in range(K):
+        for i in range(n):
+            if majorize:
+                C[k, i] = w[i] * (0.25 if K == 1 else 0.5)
+            else:
+                C[k, i] = w[i] * P[k, i] * ((1.0 - P[k, i]) if K == 1 else 1.0)
+    return C, Q
+
+
+@sum_kernel
+def holds_gram(entries, pairs, m):
+    """Whether the Gram matrix costs less than the sweeps it saves: `pairs` operations against `entries` in a sweep."""
+    return m <= GRAM_LIMIT and pairs + EXPECTED_SWEEPS * m * m < EXPECTED_SWEEPS * 5.0 * entries
+
+
+@sum_kernel
+def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_value, theta, U, P, R, counts):
+    """Proximal Newton steps on the coordinates until no violation exceeds `tolerance`, in place.
+
+    Coordinates are sorted by label; label k owns first[k] to first[k + 1]. `counts` receives the steps, sweeps and Hessians.
+    Takes and returns the loss.
+    """
+    K, n = U.shape
+    m = len(theta)
+    g, x, z = np.empty(m), np.empty(m), np.empty(m)
+    V, trial = np.empty((K, n)), np.empty((K, n))
+    if len(columns) == 1:
+        entries = float(m) * n
+        rows = (np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0))
+        gram = entries <= DENSE_LIMIT and holds_gram(entries, 0.5 * entries * m / 4.0, m)
+    else:
+        rows = rows_of(columns, column, n)
+        entries = float(len(rows[2]))
+        pairs = 0.0
+        for i in range(n):
+            pairs += 0.5 * float(rows[0][i + 1] - rows[0][i]) ** 2
+        gram = holds_gram(entries, pairs, m)
+    H = np.empty((m, m)) if gram else np.empty((0, 0))
+    value = loss_value + penalty(theta, l1, l2)
+    worst = largest_violation(columns, label, column, R, theta, l1, l2, g)
+    kept, majorize = False, False
+    for _ in range(limit):
+        if worst <= tolerance:
+            break
+        counts[0] += 1
+        x[:] = theta
+        target = max(0.3 * tolerance, (EXACT_GRAM if gram else EXACT_COLUMNS) * worst)
+        if gram and not majorize:
+            if not kept:
+                if len(columns) == 1:
+                    gram_dense(columns[0], label, column, first, w, P, H)
+                else:
+                    gram_sparse(rows, label, w, P, H)
+                for a in range(m):
+                    H[a, a] += l2[a]
+                    for b in range(a):
+                        H[b, a] = H[a, b]
+                counts[2] += 1
+            z[:] = g
+            counts[1] += by_gram(H, z, l1, target, 200, x)
+        else:
+            C, Q = curvature_weights(w, P, majorize)
+            counts[1] += by_columns(columns, label, column, C, Q, g, theta, l1, l2, target, 100, x)
+        slope = 0.0
+        for a in range(m):
+            z[a] = x[a] - theta[a]
+            slope += g[a] * z[a] + l1[a] * (abs(x[a]) - abs(theta[a]))
+        image(columns, label, column, z, V)
+        step = 0.0
+        if slope < 0.0:
+            longest = room(theta, x)
+            step, value = line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R)
+            if step == 1.0 and longest > 1.0:
+                value = extrapolate(U, V, y, w, z, l1, l2, value, slope, longest, trial, theta, P, R)
+        if step == 0.0:
+            if not gram or not kept:
+                if majorize:
+                    break
+                majorize = True
+            kept = False
+            continue
+        majorize = False
+        before = worst
+        worst = largest_violation(columns, label, column, R, theta, l1, l2, g)
+        kept = step == 1.0 and worst <= KEEP * before
+    return value - penalty(theta, l1, l2)
+
+
+@sum_kernel
+def divergence(P, y, w, c):
+    """sum_i w_i KL(q_i || p_i) for q = e_y + c (p - e_y).
+
+    P is (examples x labels). One column holds the log-odds instead: of two probabilities one may be too small for 1 - p.
+    """
+    total = 0.0
+    log_c = np.log(c) if c > 0.0 else 0.0
+    for i in range(P.shape[0]):
+        if P.shape[1] == 1:
+            margin = P[i, 0] if y[i] == 1 else -P[i, 0]
+            p = 1.0 / (1.0 + np.exp(-margin))
+            s = 1.0 / (1.0 + np.exp(margin))
+        else:
+            p = P[i, y[i]]
+            s = 1.0 - p
+        if w[i] != 0.0:
+            total += w[i] * (c * s * log_c + (1.0 - c * s) * np.log((1.0 - c * s) / p))
+    return total

@@ -1,0 +1,158 @@
+"""Likelihood of what is known of hidden states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize as scipy_minimize
+
+from ...core.parallel import Workers
+from ...core.protocols import Capability
+from ...core.results import FloatArray
+from ..bounds.potential import DifferenceCurvature, potential_curvature
+from ..bounds.quadratic import Quadratic
+from ..features.labels import LabelFeatures
+from ..features.linear import LinearMap
+from ..kernels import latent as kernels
+from ..structure import Binary, Categorical, subspace_sums
+from .likelihood import Likelihood, LikelihoodPoint
+
+CAPABILITIES = frozenset(
+    {
+        *(Capability.SMOOTH, Capability.SUBSPACE, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER),
+        *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND, Capability.EM_STEP),
+    }
+)
+#: Most evaluations of one step of EM, and the gradient for each example at which it ends: below any tolerance of the whole,
+#: which would otherwise be out of reach.
+INNER, INNER_TOL = 30, 1e-9
+
+
+class LatentLikelihood(Likelihood):
+    """``F(theta) = sum_i w_i (log sum_k exp s_ik - log sum_{k allowed for i} exp s_ik) + linear + penalty``.
+
+    The outputs of the feature map are states, and of each example only a set of states is known: pairs of its label and
+    any hidden state, the labels that an annotator left open, and so on. F is not convex unless every set has one state.
+
+    Replacing the second term by Jensen's bound (soft targets q, the probabilities given the set) and the first by a
+    quadratic gives a quadratic above F with the curvature of log Z alone: that is what ``model(kind)`` returns, for
+    ``"hessian"`` too (a convex model, good for programs over sets). ``hessian_product`` is that of F itself, which may be
+    indefinite.
+
+    Parameters
+    ----------
+    features : LinearMap or LabelFeatures
+        The map A from parameters to the scores of states.
+    structure : Categorical
+        The states; its base measure enters the scores.
+    allowed : array of bool
+        In the shape of the scores, (examples, states) or flat for ragged sets: which states agree with what was observed.
+    weights, penalty, linear
+        As in `Likelihood`.
+    """
+
+    def __init__(
+        self,
+        features: LinearMap | LabelFeatures,
+        structure: Categorical,
+        allowed: Any,
+        *,
+        weights: Any = None,
+        penalty: float | FloatArray = 0.0,
+        linear: FloatArray | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        if isinstance(structure, Binary):
+            raise ValueError("a latent likelihood needs a score for each state: use Categorical(2), not Binary")
+        offsets = structure.offsets(features.n_examples)
+        shape = (features.n_examples, structure.n_labels) if structure.n_labels else (int(offsets[-1]),)
+        self.allowed: NDArray[np.bool_] = np.ascontiguousarray(allowed)
+        if self.allowed.dtype != np.bool_ or self.allowed.shape != shape:
+            raise ValueError(
+                f"allowed must be an array of bool of shape {shape}, got {self.allowed.dtype} of shape {self.allowed.shape}"
+            )
+        possible = self.allowed & (structure.offset > -np.inf)
+        if not np.logical_or.reduceat(possible.ravel(), offsets[:-1]).all():
+            raise ValueError("allowed must leave every example a state of positive prior; one has none")
+        places = np.where(possible.ravel(), np.arange(possible.size), possible.size)
+        first = np.minimum.reduceat(places, offsets[:-1]) - offsets[:-1]
+        super().__init__(features, structure, first, weights=weights, penalty=penalty, linear=linear, workers=workers)
+        self.capabilities = CAPABILITIES
+        self.has_gap = False  # no dual: F is not convex
+
+    @property
+    def strong_cost(self) -> float:
+        return np.inf
+
+    def view(self, theta: FloatArray, u: FloatArray) -> LatentPoint:
+        return LatentPoint(self, theta, u)
+
+    def loss(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        return self.sums(u)[:3]
+
+    def sums(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """The loss, the probabilities of states, its gradient in u, and the probabilities given what is allowed."""
+        offsets, flat = self.structure.offsets(self.features.n_examples), u.ravel()
+        p, q, r = (np.empty_like(flat) for _ in range(3))
+        arguments = (flat, offsets, self.allowed.ravel(), self.weights)
+        ranges = self.workers.ranges(len(self.weights), 30.0 * flat.size)
+        parts = self.workers.run(kernels.loss, [(*arguments, lo, hi, p, q, r) for lo, hi in ranges])
+        return float(sum(parts)), p.reshape(u.shape), r.reshape(u.shape), q.reshape(u.shape)
+
+    def subspace(self, u: FloatArray, images: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        offsets = self.structure.offsets(self.features.n_examples)
+        arguments = (u.ravel(), images.reshape(len(c), -1), c, offsets, self.allowed.ravel(), self.weights)
+        return subspace_sums(kernels.subspace, arguments, len(self.weights), len(c), self.workers)
+
+
+class LatentPoint(LikelihoodPoint):
+    """The latent likelihood at one parameter vector."""
+
+    objective: LatentLikelihood
+
+    @property
+    def posterior(self) -> FloatArray:
+        """The probabilities of states given what is allowed: the soft targets of EM."""
+        return self.objective.sums(self.u)[3]
+
+    def em_step(self) -> FloatArray:
+        """The parameters that fit these soft targets: a softmax regression, by a few steps of L-BFGS."""
+        o = self.objective
+        offsets = o.structure.offsets(o.features.n_examples)
+        shift = -self.posterior.ravel()
+        shift[offsets[:-1] + o.y] += 1.0
+        linear = o.features.adjoint((shift * np.repeat(o.weights, np.diff(offsets))).reshape(self.u.shape))
+        if isinstance(o.features, LinearMap):
+            o.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
+        linear = linear if o.linear is None else linear + o.linear
+        options: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "linear": linear, "workers": o.workers}
+        known = Likelihood(o.features, o.structure, o.y, **options)
+
+        def function(theta: FloatArray) -> tuple[float, FloatArray]:
+            point = known.at(theta)
+            return point.value, point.gradient
+
+        limits = {"maxfun": INNER, "ftol": 0.0, "gtol": INNER_TOL * o.scale}
+        found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options=limits)
+        return np.asarray(found.x)
+
+    @cached_property
+    def _whole(self) -> Quadratic:
+        """The second-order model of F itself: no bound, perhaps not convex."""
+        o = self.objective
+        clamped = np.where(o.allowed, self.u, -np.inf)
+        known = potential_curvature(o.structure, clamped, o.weights, "hessian", o.workers)
+        difference = DifferenceCurvature(self.hessian_curvature, known)
+        return Quadratic(o.features, difference, o.penalty, self.parameters, self.value, self.gradient, is_bound=False)
+
+    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+        """v -> H v, with the Hessian of F itself."""
+        return self._whole.matvec
+
+    def hessian_matrix(self) -> FloatArray:
+        """The Hessian of F itself."""
+        return self._whole.matrix()

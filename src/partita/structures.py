@@ -1,0 +1,5 @@
+"""Spaces of outputs, and what can be computed on them from potentials alone."""
+
+from ._lazy import names_of_stub
+
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)
