@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-portable test-oldest test-faults bench lint clean
+.PHONY: demo test test-slow test-portable test-oldest test-faults bench lint clean
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'Partita needs Python 3.11 or later; try make PYTHON=python3.11'"
@@ -15,10 +15,6 @@ $(VENV)/.bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $@
-
 # numba's cache does not see changes in kernels that another file's kernel calls: drop it when any of them changes.
 $(VENV)/.kernels: $(shell find src/partita -path "*/kernels/*.py" -o -path "*/numerics/*.py") $(VENV)/.test
 	find src/partita -name "*.nb[ic]" -delete
@@ -27,8 +23,13 @@ $(VENV)/.kernels: $(shell find src/partita -path "*/kernels/*.py" -o -path "*/nu
 demo: $(VENV)/.kernels
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.kernels
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: lint $(VENV)/.kernels
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# Long statistical studies, and the faults below.
+test-slow: $(VENV)/.kernels
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(MAKE) test-faults
 
 # Crashes, hangs and silent acceptances on changed files, bombs, kills, full disks, threads, children: minutes, with a table.
 test-faults: $(VENV)/.kernels
@@ -84,7 +85,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/race.py --threads 1
 	$(BIN)/python benchmarks/race.py --threads 2
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy src
