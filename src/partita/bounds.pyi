@@ -4,7 +4,7 @@ from .chain.bounds import (
     chain_bound as chain_bound,
     junction_tree_bound as junction_tree_bound,
 )
-from .core.protocols import BOUNDS as BOUNDS, LOW_RANK as LOW_RANK
+from .core.contracts.capabilities import BOUNDS as BOUNDS, LOW_RANK as LOW_RANK
 from .graph.bounds import graph_bound as graph_bound
 from .softmax.bounds.certificates import (
     iteration_limit as iteration_limit,

@@ -43,20 +43,20 @@ def test_log1p_on_the_unit_interval():
 
 def test_loss_kernel_as_plain_python(rng):
     u, y, w = rng.standard_normal(12), np.array([0, 2, 1, 1]), np.array([1.0, 2.0, 0.0, 0.5])
-    offsets = np.arange(5) * 3
+    targets = categorical.Targets(y, w, np.arange(5) * 3)
     compiled = [np.empty(12), np.empty(12)]
     plain = [np.empty(12), np.empty(12)]
-    a = categorical.loss(u, offsets, y, w, 0, 4, *compiled)
-    b = categorical.loss.py_func(u, offsets, y, w, 0, 4, *plain)
+    a = categorical.loss(u, targets, 0, 4, *compiled)
+    b = categorical.loss.py_func(u, targets, 0, 4, *plain)
     assert a == pytest.approx(b, rel=1e-14)
     np.testing.assert_allclose(compiled, plain, rtol=1e-13)
 
 
 def test_sequential_kernel_as_plain_python(rng):
     u = rng.standard_normal(5)
-    compiled, plain = ([np.empty(5, np.int64), np.empty(5), np.empty(5)] for _ in range(2))
+    compiled, plain = (curvature.Visits(np.empty(5, np.int64), np.empty(5), np.empty(5)) for _ in range(2))
     for run, out in ((curvature.sequential_weights, compiled), (curvature.sequential_weights.py_func, plain)):
-        run(0, u, np.array([0, 5]), np.ones(1), 0, 1, *out)
+        run(0, u, np.array([0, 5]), np.ones(1), 0, 1, out)
     for one, other in zip(compiled, plain, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
 

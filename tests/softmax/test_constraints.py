@@ -19,9 +19,9 @@ from partita import CapabilityError, Majorize, SoftmaxRegression, Status, minimi
 from partita.constraints import Ball, Box, CvxpySet, Linear, Monotone, Simplex, Ties
 from partita.core import Workers
 from partita.objectives import Constrained, ConstrainedPoint, compile_constraints
+from partita.objectives.constraints.constrained import Multipliers
 from partita.objectives.constraints.sets import check_constraints
 from partita.softmax.estimators.softmax_regression import softmax_objective
-from partita.softmax.objective.constrained import Multipliers
 
 try:
     import clarabel  # noqa: F401

@@ -10,8 +10,8 @@ from sklearn.preprocessing import scale
 from partita import EM, LBFGS, ConjugateGradient, ConstrainedNewton, Majorize, Newton, Status, SteepestDescent, minimize
 from partita.constraints import Box, Linear
 from partita.core import CapabilityError, Workers
+from partita.core.contracts.capabilities import BOUNDS
 from partita.core.parallel import blas_limit
-from partita.core.protocols import BOUNDS
 from partita.features import LabelFeatures, linear_map
 from partita.objectives import Constrained, LatentLikelihood, Likelihood, compile_constraints
 from partita.structures import Binary, Categorical

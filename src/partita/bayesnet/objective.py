@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize as scipy_minimize
 
 from ..core.arrays.weights import held_down
-from ..core.protocols import Capability
+from ..core.contracts.capabilities import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_real, check_weights
 from ..graph import FreeSums
-from ..objectives.by_products import ByProducts
+from ..objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint
 from .kernels import network as kernels
 from .kernels.network import NEVER as NEVER
 from .structure.bayes_net import BayesNet
@@ -28,7 +28,7 @@ INNER = 30
 LEAST_VARIANCE = 1e-6
 
 
-class NetworkLikelihood(ByProducts):
+class NetworkLikelihood(PenalizedObjective):
     """``F = -sum_i w_i log p(row i) + alpha / 2 ||theta||^2``; what counts as p(row) is said by `kind`.
 
     Every distribution has a weight for each state: p = exp(w) / sum exp(w). A Gaussian leaf has a mean for each
@@ -50,6 +50,7 @@ class NetworkLikelihood(ByProducts):
     """
 
     costly_rays = True
+    convex = False
 
     def __init__(
         self,
@@ -76,6 +77,8 @@ class NetworkLikelihood(ByProducts):
         self.sets = UnknownSets(self.graph, rows, self.weights, **options)
         self.n_means = sum(net.leaf_sizes)
         self.size = net.size + self.n_means + (len(net.leaves) if tied_variance else self.n_means)
+        self.n_penalized, self.n_examples = net.size + self.n_means, len(states)
+        self.penalty = np.where(np.arange(self.size) < self.n_penalized, self.alpha, 0.0)
         self.scale = float(held_down(self.weights).sum())
         self.capabilities = frozenset({Capability.SMOOTH, Capability.EM_STEP})
         self.complete = self.sets.n_items == 0
@@ -104,15 +107,15 @@ class NetworkLikelihood(ByProducts):
         """The objective seen from `parameters`."""
         return NetworkPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
 
-    def penalty(self, theta: FloatArray) -> float:
+    def penalty_value(self, theta: FloatArray) -> float:
         """Of weights and means."""
-        part = theta[: self.net.size + self.n_means]
+        part = theta[: self.n_penalized]
         return 0.5 * self.alpha * float((part * part).sum())
 
     def conditional_value(self, theta: FloatArray, sums: FreeSums, choice: Choice) -> float:
         """The objective of kind "conditional" if `choice` is what the unknown variables are."""
         known = float(self.sets.counts[self.untouched] @ sums.u[self.untouched])
-        return self.penalty(theta) - known + self.sets.surplus(sums, choice)
+        return self.penalty_value(theta) - known + self.sets.surplus(sums, choice)
 
     def refit(self, counts: FloatArray, start: FloatArray) -> FloatArray:
         """The parameters under which entries that are picked as often as `counts` say are most probable."""
@@ -186,10 +189,10 @@ def _checked_rows(net: BayesNet, states: Any, leaves: FloatArray) -> IntArray:
     return rows.astype(np.int64)
 
 
-class NetworkPoint:
+class NetworkPoint(PenalizedPoint):
     """The likelihood of a network at one parameter vector."""
 
-    gap = np.inf
+    objective: NetworkLikelihood
 
     def __init__(self, objective: NetworkLikelihood, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
@@ -203,7 +206,7 @@ class NetworkPoint:
             self.value = o.conditional_value(theta, self.sums, self.choice)
         else:
             unknown = best if o.kind == "joint" else self.sums.value
-            self.value = o.penalty(theta) - float(o.sets.counts @ self.u) - unknown
+            self.value = o.penalty_value(theta) - float(o.sets.counts @ self.u) - unknown
 
     @property
     def counts(self) -> FloatArray:
@@ -223,9 +226,8 @@ class NetworkPoint:
 
     def _slopes(self, counts: FloatArray, u: FloatArray, theta: FloatArray) -> FloatArray:
         o = self.objective
-        penalised = o.net.size + o.n_means
         out = o.slopes(counts, u, theta)
-        out[:penalised] += o.alpha * theta[:penalised]
+        out[: o.n_penalized] += o.alpha * theta[: o.n_penalized]
         return out
 
     def em_step(self) -> FloatArray:
@@ -243,16 +245,5 @@ class NetworkPoint:
         found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options={"maxfun": INNER})
         return np.asarray(found.x)
 
-    def along(self, direction: FloatArray) -> NetworkRay:
-        return NetworkRay(self, direction)
-
-
-class NetworkRay:
-    """The likelihood of a network along a line."""
-
-    def __init__(self, origin: NetworkPoint, direction: FloatArray) -> None:
-        self.origin, self.direction = origin, direction
-
-    def at(self, step: float) -> tuple[NetworkPoint, float]:
-        point = self.origin.objective.at(self.origin.parameters + step * self.direction)
-        return point, float(point.gradient @ self.direction)
+    def along(self, direction: FloatArray) -> DotRay:
+        return DotRay(self, direction)

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.contracts.capabilities import BOUNDS
 from ..core.parallel import Workers
-from ..core.protocols import BOUNDS
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_weights
 from ..numerics.curvature import algorithm_one

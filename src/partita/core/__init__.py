@@ -1,19 +1,12 @@
-"""The words everything else shares: protocols, results, statuses, errors, validation, randomness, threads."""
+"""The words everything else shares: contracts, results, statuses, errors, validation, randomness, threads."""
 
+from .contracts.capabilities import Capability, ConstrainedRay, QuadraticModel, Subspace
+from .contracts.objective import Objective, ObjectiveBase
+from .contracts.point import Point, Ray
+from .contracts.progress import Callback, EstimatedPoint, Progress
+from .contracts.solver import Solver
 from .errors import CapabilityError, ConvergenceWarning, DataWarning, ModelFileError, NumericalError, TooLargeError
 from .parallel import Workers
-from .protocols import (
-    Callback,
-    Capability,
-    ConstrainedRay,
-    Objective,
-    Point,
-    Progress,
-    QuadraticModel,
-    Ray,
-    Solver,
-    Subspace,
-)
 from .random import generator
 from .results import Result, Solution, Status, Trace
 
@@ -24,9 +17,11 @@ __all__ = [
     "ConstrainedRay",
     "ConvergenceWarning",
     "DataWarning",
+    "EstimatedPoint",
     "ModelFileError",
     "NumericalError",
     "Objective",
+    "ObjectiveBase",
     "Point",
     "Progress",
     "QuadraticModel",

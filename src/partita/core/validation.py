@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .protocols import LOW_RANK
+from .contracts.capabilities import LOW_RANK
 
 
 def check_real(name: str, value: Any, *, minimum: float = -np.inf, strict: bool = False, finite: bool = True) -> float:

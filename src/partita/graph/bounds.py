@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..chain import UPPERS, above_all, printed, shares_and_roots
-from ..core.protocols import BOUNDS
+from ..core.contracts.capabilities import BOUNDS
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
 from ..softmax import SEQUENTIAL, LowRank, PartitionBound, StreamingLowRank

@@ -2,18 +2,39 @@
 
 Two forms. *Rank one*: S = diag(D) - D D' / sum(D), with D = p for the Hessian, 1/2 for Böhning's bound, and the spec's
 formulas for the symmetric bounds; ``top`` is the index of the largest D, which may be inf. *Sequential*: Algorithm 1's
-(order, beta, kappa), see `sequential_weights`. Arrays are (examples x labels); ragged label sets go through
+visits, see `Visits`. Arrays are (examples x labels); ragged label sets go through
 ``values + offsets`` twins where they are needed.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ..core.results import FloatArray, IntArray
 from .jit import kernel, sum_kernel
 
 HESSIAN, BOHNING, SYMMETRIC, SYMMETRIC_PROVED = 0, 1, 2, 3
 DESCENDING, GIVEN, ASCENDING = 0, 1, 2
+
+
+class Visits(NamedTuple):
+    """The sequential form of curvatures: labels of each example in the order in which Algorithm 1 visits them.
+
+    Each visit adds beta (e_k - mean)(e_k - mean)', where the mean of the labels before it then moves by the share kappa
+    towards e_k. Arrays have an entry for each score; those of an example lie together.
+
+    Attributes
+    ----------
+    order : int64 array
+        The label k of each visit.
+    beta, kappa : arrays
+    """
+
+    order: IntArray
+    beta: FloatArray
+    kappa: FloatArray
 
 
 @kernel
@@ -117,11 +138,12 @@ def symmetric_weight(kind, c, log_e, rest, z):
 
 
 @kernel
-def sequential_weights(ordering, u, offsets, w, lo, hi, order, beta_out, kappa):
-    """Algorithm 1 in log space: order[a:b] lists labels as visited, beta and kappa the coefficients of each visit.
+def sequential_weights(ordering, u, offsets, w, lo, hi, visits):
+    """Algorithm 1 in log space: write the visits of each example, with beta times its weight.
 
     Labels with u = -inf come last with beta = kappa = 0: they have no effect.
     """
+    order, beta_out, kappa = visits
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
         live = a
@@ -161,8 +183,9 @@ def sequential_weights(ordering, u, offsets, w, lo, hi, order, beta_out, kappa):
 
 
 @kernel
-def sequential_product(order, beta_w, kappa, offsets, lo, hi, V):
+def sequential_product(visits, offsets, lo, hi, V):
     """V[i] <- S_i V[i] in place, O(labels): forward running mean, then backward accumulation."""
+    order, beta_w, kappa = visits
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
         mean = 0.0
@@ -181,8 +204,9 @@ def sequential_product(order, beta_w, kappa, offsets, lo, hi, V):
 
 
 @kernel
-def sequential_matrix(order, beta_w, kappa, S):
-    """Write the n x n matrix S of one example (arrays of length n in visiting order) in label order."""
+def sequential_matrix(visits, S):
+    """Write the n x n matrix S of one example, whose visits these are, in label order."""
+    order, beta_w, kappa = visits
     n = order.shape[0]
     tail = 0.0
     for p in range(n - 1, -1, -1):
@@ -200,11 +224,13 @@ def sequential_matrix(order, beta_w, kappa, S):
 
 
 @kernel
-def sequential_pairs(order, beta_w, kappa, n, lo, hi, pairs):
+def sequential_pairs(visits, n, lo, hi, pairs):
     """pairs[j (j+1)/2 + k, i] = S_i[j, k], k <= j, for examples with n labels each."""
+    order, beta_w, kappa = visits
     S = np.empty((n, n))
     for i in range(lo, hi):
-        sequential_matrix(order[i * n : i * n + n], beta_w[i * n : i * n + n], kappa[i * n : i * n + n], S)
+        a, b = i * n, i * n + n
+        sequential_matrix(Visits(order[a:b], beta_w[a:b], kappa[a:b]), S)
         q = 0
         for j in range(n):
             for k in range(j + 1):
@@ -272,7 +298,8 @@ def algorithm_one(F, u, offsets, w, ordering, lo, hi, mean, sigma):
         order = np.empty(b - a, np.int64)
         beta_w = np.empty(b - a)
         kappa = np.empty(b - a)
-        sequential_weights(ordering, u[a:b], np.array([0, b - a]), w[i : i + 1], 0, 1, order, beta_w, kappa)
+        visits = Visits(order, beta_w, kappa)
+        sequential_weights(ordering, u[a:b], np.array([0, b - a]), w[i : i + 1], 0, 1, visits)
         mu[:] = 0.0
         log_z = -np.inf
         for p in range(b - a):
@@ -304,11 +331,12 @@ def ragged_rank_one_product(D, top, offsets, lo, hi, V):
 
 
 @kernel
-def rank_one_sequence(D, top, offsets, lo, hi, order, beta_w, kappa):
+def rank_one_sequence(D, top, offsets, lo, hi, visits):
     """Rewrite diag(D) - D D' / sum(D) in the sequential form, from the heaviest label on (whose D may be inf).
 
     A weighted variance is a running one: beta_p = D_p T_{p-1} / T_p and kappa_p = D_p / T_p, T the running total.
     """
+    order, beta_w, kappa = visits
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
         t = a + top[i]
@@ -328,11 +356,12 @@ def rank_one_sequence(D, top, offsets, lo, hi, order, beta_w, kappa):
 
 
 @kernel
-def sequential_roots(order, beta_w, kappa, offsets, lo, hi, roots, examples):
+def sequential_roots(visits, offsets, lo, hi, roots, examples):
     """Write rows a with S_i = sum a a', one per visit but the first: sqrt(beta) (e_k - running mean). Returns how many.
 
     `roots` is (visits x largest label set), zeros on entry.
     """
+    order, beta_w, kappa = visits
     mean = np.zeros(roots.shape[1])
     row = 0
     for i in range(lo, hi):

@@ -131,15 +131,15 @@ def adjoint(X, R, lo, hi, G, g):
 
 
 @sum_kernel
-def curvature_product(X, D, top, T, b, rows, lo, hi, V, G, g):
+def curvature_product(X, D, top, T, b, lo, hi, V, G, g):
     """Add A' S(D) A (T, b) to (G, g), where A is the map of `forward`, reading X once.
 
     S is diag(D_i) - D_i D_i' / sum(D_i) per example, or the scalar D_i when there is one output. `V` is scratch of
-    (rows x outputs).
+    (rows x outputs): so many examples are done at a time.
     """
     start = lo
     while start < hi:
-        stop = min(hi, start + rows)
+        stop = min(hi, start + V.shape[0])
         block = X[start:stop]
         size = stop - start
         forward(block, T, b, 0, size, V)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,18 +100,17 @@ def _dual_active_set(program: Program, factor: Any) -> ProgramResult:
     x, _ = dpotrs(factor, -p.g, lower=1)
     inverse, _ = dtrtri(factor, lower=1)
     JT = np.ascontiguousarray(np.tril(inverse))
-    indptr, indices, data = _csr(p.rows, d)
-    norms = _row_norms(p.rows, m)
+    constraints = goldfarb_idnani.Constraints(
+        p.lower, p.upper, *_csr(p.rows), p.row_lower, p.row_upper, _row_norms(p.rows, m)
+    )
     bound, row = np.zeros(d), np.zeros(m)
     x = np.ascontiguousarray(x)
     active = np.zeros(d + m, np.int8)
-    status, iterations = goldfarb_idnani.solve(
-        *(JT, x, p.lower, p.upper, indptr, indices, data, p.row_lower, p.row_upper, norms, ROUNDING, bound, row, active)
-    )
+    status, iterations = goldfarb_idnani.solve(constraints, ROUNDING, JT, x, bound, row, active)
     return ProgramResult(x, bound, row, active, int(status), int(iterations))
 
 
-def _csr(rows: Any, d: int) -> tuple[Any, Any, Any]:
+def _csr(rows: Any) -> tuple[Any, Any, Any]:
     if rows is None:
         return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
     return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64)
@@ -143,12 +142,11 @@ def _exchange(program: Program, guess: NDArray[np.int8] | None) -> ProgramResult
         if solved is None:
             return None
         x, bound, row, values, noise = solved
+        row_noise = ROUNDING * np.abs(row).max(initial=0.0)
         wrong = np.concatenate(
             [
                 _corrections(state[:d], fixed, x, p.lower, p.upper, bound, noise),
-                _corrections(
-                    state[d:], equal, values, p.row_lower, p.row_upper, row, ROUNDING * np.abs(row).max(initial=0.0)
-                ),
+                _corrections(state[d:], equal, values, p.row_lower, p.row_upper, row, row_noise),
             ]
         )
         changes = np.flatnonzero(wrong != state)
@@ -181,7 +179,17 @@ def _corrections(
     return np.where(free & below, -1, np.where(free & above, 1, np.where(release, 0, state)))
 
 
-def _equality_solve(p: Program, side: Any, row_side: Any) -> tuple[Vector, Vector, Vector, Vector, float] | None:
+class _Candidate(NamedTuple):
+    """The minimum with an active set as equalities: x, its multipliers, A x, and the rounding of the bounds' multipliers."""
+
+    x: Vector
+    bound_multipliers: Vector
+    row_multipliers: Vector
+    row_values: Vector
+    noise: float
+
+
+def _equality_solve(p: Program, side: Any, row_side: Any) -> _Candidate | None:
     """Minimise with the active constraints as equalities; None if their normals are dependent."""
     d = len(p.g)
     free, held = np.flatnonzero(side == 0), np.flatnonzero(side)
@@ -218,7 +226,7 @@ def _equality_solve(p: Program, side: Any, row_side: Any) -> tuple[Vector, Vecto
     noise = ROUNDING * (float(np.abs(p.g).max(initial=0.0)) + float(np.abs(slope).max(initial=0.0)))
     bound = np.where(side != 0, slope, 0.0)
     values = p.rows @ x if p.rows is not None else np.zeros(0)
-    return x, bound, row, values, noise
+    return _Candidate(x, bound, row, values, noise)
 
 
 def box_by_products(

@@ -8,13 +8,13 @@ from ..bayesnet.relaxation.joint_em import (
 from ..chain.objective.composite import ChainComposite as ChainComposite
 from ..chain.objective.likelihood import ChainLikelihood as ChainLikelihood, ChainPoint as ChainPoint
 from ..graph.objective.likelihood import GraphLikelihood as GraphLikelihood, GraphPoint as GraphPoint
-from ..softmax.objective.constrained import (
+from ..softmax.objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
+from ..softmax.objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint
+from ..softmax.objective.likelihood import Likelihood as Likelihood, LikelihoodPoint as LikelihoodPoint
+from .constraints.constrained import (
     Constrained as Constrained,
     ConstrainedPoint as ConstrainedPoint,
     compile_constraints as compile_constraints,
 )
-from ..softmax.objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
-from ..softmax.objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint
-from ..softmax.objective.likelihood import Likelihood as Likelihood, LikelihoodPoint as LikelihoodPoint
 from .constraints.feasible_set import FeasibleSet as FeasibleSet
 from .l1 import L1 as L1, L1Point as L1Point

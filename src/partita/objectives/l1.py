@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import xlogy
 
-from ..core.protocols import Capability
+from ..core.contracts.capabilities import Capability, HasHessianProduct, HasPreconditioner, Product
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Ray
 from ..core.results import FloatArray
+from .penalized import OnLikelihood
 
 #: What is taken over from the smooth part, which alone has curvature.
 _INHERITED = frozenset({Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
@@ -66,55 +69,68 @@ def mixture_divergence(log_p: FloatArray, weights: FloatArray, c: float) -> floa
     return float(weights @ ((1.0 - c * rest) * (np.log1p(-c * rest) - log_p) + rest * xlogy(c, c)))
 
 
-class L1:
+def no_ray(instead: str) -> NotImplementedError:
+    """What to say to who asks for one."""
+    return NotImplementedError(f"an objective with an l1 penalty has no slope along a line; {instead}")
+
+
+class SmoothPoint(HasHessianProduct, HasPreconditioner, Protocol):
+    """What a point of the smooth part is asked for; products and preconditioner only where the objective offers them."""
+
+    def divergence(self, c: float) -> float:
+        """See `fenchel_gap`; inf where it is not known."""
+        ...
+
+
+class SmoothObjective(Objective, Protocol):
+    """A smooth objective with a quadratic penalty: see `PenalizedObjective`."""
+
+    @property
+    def penalty(self) -> FloatArray: ...
+    @property
+    def convex(self) -> bool: ...
+    def at(self, parameters: FloatArray) -> SmoothPoint: ...
+
+
+class L1(OnLikelihood[SmoothObjective]):
     """``F(theta) = smooth(theta) + sum_j l1_j |theta_j|`` for any smooth objective.
 
     Parameters
     ----------
-    objective : Objective
-        The smooth part, with its own l2 penalty (`objective.penalty`).
+    objective : PenalizedObjective
+        The smooth part, with its own l2 penalty.
     l1 : float or array of shape (size,)
         The l1 of each parameter.
 
     Notes
     -----
     A point's gradient is the shortest subgradient. The `gap` is that of
-    `fenchel_gap` if points of the smooth part offer `divergence`; else the dual point is taken at c = 1, where the gap
+    `fenchel_gap` if points of the smooth part know their `divergence`; else the dual point is taken at c = 1, where the gap
     is at most ``sum_j g_j^2 / (2 l2_j)``, and infinite while a parameter without l2 violates ``|v_j| <= l1_j``.
     """
 
-    def __init__(self, objective: Any, l1: float | FloatArray) -> None:
+    def __init__(self, objective: SmoothObjective, l1: float | FloatArray) -> None:
         if Capability.SMOOTH not in objective.capabilities:
             raise ValueError(f"l1 penalties need a smooth objective; {type(objective).__name__} is not")
-        self.smooth = objective
-        self.size, self.scale = objective.size, objective.scale
+        super().__init__(objective)
         self.l1 = check_l1(l1, self.size)
         self.capabilities = frozenset({Capability.ORTHANT}) | (_INHERITED & objective.capabilities)
 
     @property
-    def dense_cost(self) -> float:
-        return float(self.smooth.dense_cost)
-
-    @property
-    def strong_cost(self) -> float:
-        return float(self.smooth.strong_cost)
-
-    @property
     def blas_threads(self) -> int | None:
-        threads: int | None = self.smooth.blas_threads
-        return threads
+        return self.likelihood.blas_threads
 
     def at(self, parameters: FloatArray) -> L1Point:
         """The objective seen from `parameters`."""
-        return L1Point(self, self.smooth.at(parameters))
+        return L1Point(self, self.likelihood.at(parameters))
 
 
 class L1Point:
     """The objective at one parameter vector; `smooth` is the smooth part there."""
 
-    def __init__(self, objective: L1, smooth: Any) -> None:
+    def __init__(self, objective: L1, smooth: SmoothPoint) -> None:
         self.objective, self.smooth = objective, smooth
-        self.parameters: FloatArray = smooth.parameters
+        self.parameters = smooth.parameters
         self.value = float(smooth.value) + float((objective.l1 * np.abs(self.parameters)).sum())
 
     @cached_property
@@ -125,22 +141,18 @@ class L1Point:
     @cached_property
     def gap(self) -> float:
         """Certified bound on the distance of `value` to the minimum."""
-        l1, l2, theta = self.objective.l1, self.objective.smooth.penalty, self.parameters
-        if not getattr(self.objective.smooth, "convex", True):
+        l1, l2, theta = self.objective.l1, self.objective.likelihood.penalty, self.parameters
+        if not self.objective.likelihood.convex:
             return np.inf
-        v = self.smooth.gradient - l2 * theta
-        known: Callable[[float], float] = getattr(self.smooth, "divergence", lambda c: 0.0 if c == 1.0 else np.inf)
-        return fenchel_gap(v, theta, l1, l2, known)
+        return fenchel_gap(self.smooth.gradient - l2 * theta, theta, l1, l2, self.smooth.divergence)
 
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def hessian_product(self, precise: bool = True) -> Product:
         """Products with the Hessian of the smooth part."""
-        product: Callable[[FloatArray], FloatArray] = self.smooth.hessian_product(precise)
-        return product
+        return self.smooth.hessian_product(precise)
 
-    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
         """That of the smooth part."""
-        apply: Callable[[FloatArray], FloatArray] = self.smooth.preconditioner(strong)
-        return apply
+        return self.smooth.preconditioner(strong)
 
     def orthant_step(self, step: FloatArray) -> L1Point:
         """The point after a step that is cut off where it would leave the orthant.
@@ -153,5 +165,5 @@ class L1Point:
         target[(l1 > 0.0) & (target * side <= 0.0)] = 0.0
         return self.objective.at(target)
 
-    def along(self, direction: FloatArray) -> Any:
-        raise NotImplementedError("an objective with an l1 penalty has no slope along a line; take orthant steps")
+    def along(self, direction: FloatArray) -> Ray:
+        raise no_ray("take orthant steps")

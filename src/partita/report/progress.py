@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import suppress
 
-from ..core.protocols import Progress
+from ..core.contracts.progress import Progress
 
 
 class ProgressPrinter:

@@ -27,11 +27,6 @@ from .features.linear import (
 )
 from .features.rows import RowBlocks as RowBlocks
 from .features.standard_columns import StandardColumns as StandardColumns
-from .objective.constrained import (
-    Constrained as Constrained,
-    ConstrainedPoint as ConstrainedPoint,
-    compile_constraints as compile_constraints,
-)
 from .objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
 from .objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint
 from .objective.likelihood import Likelihood as Likelihood, LikelihoodPoint as LikelihoodPoint

@@ -169,24 +169,26 @@ class Categorical:
 
     # What a likelihood needs, on potentials as the feature map wrote them: base measure added, nothing checked.
 
+    def targets(self, y: NDArray[np.int64], w: FloatArray) -> kernels.Targets:
+        """Labels and weights of examples as kernels read them."""
+        return kernels.Targets(y, w, self.offsets(len(y)))
+
     def loss(
         self, u: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers
     ) -> tuple[float, FloatArray, FloatArray]:
         """sum_i w_i (log Z_i - u_{i,y_i}), the marginals, and its gradient in u."""
-        offsets, flat = self.offsets(len(y)), u.ravel()
+        targets, flat = self.targets(y, w), u.ravel()
         p, r = np.empty_like(flat), np.empty_like(flat)
         ranges = workers.ranges(len(y), 20.0 * flat.size)
-        parts = workers.run(kernels.loss, [(flat, offsets, y, w, lo, hi, p, r) for lo, hi in ranges])
+        parts = workers.run(kernels.loss, [(flat, targets, lo, hi, p, r) for lo, hi in ranges])
         return float(sum(parts)), p.reshape(u.shape), r.reshape(u.shape)
 
     def subspace(
         self, u: FloatArray, du: FloatArray, c: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers
     ) -> tuple[float, FloatArray, FloatArray]:
         """The loss at u + sum_a c_a du[a], its gradient and Hessian in c."""
-        offsets = self.offsets(len(y))
-        return subspace_sums(
-            kernels.subspace, (u.ravel(), du.reshape(len(c), -1), c, offsets, y, w), len(y), len(c), workers
-        )
+        arguments = (u.ravel(), du.reshape(len(c), -1), c, self.targets(y, w))
+        return subspace_sums(kernels.subspace, arguments, len(y), len(c), workers)
 
 
 class Binary(Categorical):
@@ -213,16 +215,17 @@ class Binary(Categorical):
     def loss(
         self, u: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers
     ) -> tuple[float, FloatArray, FloatArray]:
-        flat = u.ravel()
+        targets, flat = self.targets(y, w), u.ravel()
         p, r = np.empty_like(flat), np.empty_like(flat)
         ranges = workers.ranges(len(y), 30.0 * flat.size)
-        parts = workers.run(kernels.binary_loss, [(flat, y, w, lo, hi, p, r) for lo, hi in ranges])
+        parts = workers.run(kernels.binary_loss, [(flat, targets, lo, hi, p, r) for lo, hi in ranges])
         return float(sum(parts)), p.reshape(u.shape), r.reshape(u.shape)
 
     def subspace(
         self, u: FloatArray, du: FloatArray, c: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers
     ) -> tuple[float, FloatArray, FloatArray]:
-        return subspace_sums(kernels.binary_subspace, (u.ravel(), du.reshape(len(c), -1), c, y, w), len(y), len(c), workers)
+        arguments = (u.ravel(), du.reshape(len(c), -1), c, self.targets(y, w))
+        return subspace_sums(kernels.binary_subspace, arguments, len(y), len(c), workers)
 
 
 def subspace_sums(

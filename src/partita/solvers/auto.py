@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.protocols import Capability, Objective, Point, Solver
+from ..core.contracts.capabilities import Capability
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import AnySolver, Solver
 from .constrained import ConstrainedNewton
 from .descent import ConjugateGradient, SteepestDescent
 from .em import EM
@@ -24,7 +27,15 @@ MANY = 2000
 
 
 @dataclass(frozen=True)
-class Auto:
+class Chosen:
+    """The solver that was chosen, and its state."""
+
+    solver: AnySolver
+    state: Any
+
+
+@dataclass(frozen=True)
+class Auto(Solver[Chosen, Objective, Point]):
     """The fastest solver measured for what the objective offers.
 
     Newton with Hessian products, L-BFGS without, proximal Newton or OWL-QN where the gradient has jumps, constrained Newton
@@ -32,9 +43,7 @@ class Auto:
     after four epochs of stochastic gradients if there are many examples.
     """
 
-    @property
-    def name(self) -> str:
-        return "auto"
+    key = "auto"
 
     @property
     def requires(self) -> frozenset[Capability]:
@@ -44,48 +53,55 @@ class Auto:
     def uses(self) -> frozenset[Capability]:
         return frozenset(Capability)
 
-    def start(self, objective: Objective, point: Point) -> tuple[Solver, Any]:
-        offers = objective.capabilities
-        chosen: Solver = next((s for s in (Newton(), LBFGS(), OWLQN()) if s.requires <= offers), ProximalNewton())
-        scaled = LBFGS(memory=20, scaled=True)
-        if getattr(objective, "costly_rays", False) and scaled.requires <= offers:
-            many = getattr(objective, "n_examples", 0) >= MANY
-            chosen = StochasticStart(scaled, epochs=4) if many and Capability.SWEEPS in offers else scaled
-        if Capability.CONSTRAINED_STEP in offers:
-            chosen = ConstrainedNewton()
-        return chosen, chosen.start(objective, point)
+    def start(self, objective: Objective, point: Point) -> Chosen:
+        chosen = _choice(objective)
+        return Chosen(chosen, chosen.start(objective, point))
 
-    def advance(self, state: tuple[Solver, Any], point: Point) -> Point | None:
-        chosen, inner = state
-        return chosen.advance(inner, point)
+    def advance(self, state: Chosen, point: Point) -> Point | None:
+        return state.solver.advance(state.state, point)
 
 
-SOLVERS: dict[str, Any] = {
-    "auto": Auto,
-    "newton": Newton,
-    "lbfgs": LBFGS,
-    "majorize": Majorize,
-    "constrained_newton": ConstrainedNewton,
-    "cg": ConjugateGradient,
-    "steepest": SteepestDescent,
-    "stochastic": StochasticBound,
-    "stochastic_start": StochasticStart,
-    "sgd": SGD,
-    "proximal": ProximalNewton,
-    "owlqn": OWLQN,
-    "block_frank_wolfe": BlockFrankWolfe,
-    "em": EM,
-}
+def _choice(objective: Objective) -> AnySolver:
+    """A solver that takes what the objective offers."""
+    offers = objective.capabilities
+    if Capability.CONSTRAINED_STEP in offers:
+        return ConstrainedNewton()
+    scaled = LBFGS(memory=20, scaled=True)
+    if objective.costly_rays and scaled.requires <= offers:
+        many = objective.n_examples >= MANY and Capability.SWEEPS in offers
+        return StochasticStart(scaled, epochs=4) if many else scaled
+    candidates: tuple[AnySolver, ...] = (Newton(), LBFGS(), OWLQN())
+    return next((solver for solver in candidates if solver.requires <= offers), ProximalNewton())
 
 
-def make_solver(solver: str | Solver) -> Solver:
+#: All solvers, in the order in which messages list them. A new one is its file and a line here.
+CLASSES: tuple[type[AnySolver], ...] = (
+    Auto,
+    Newton,
+    LBFGS,
+    Majorize,
+    ConstrainedNewton,
+    ConjugateGradient,
+    SteepestDescent,
+    StochasticBound,
+    StochasticStart,
+    SGD,
+    ProximalNewton,
+    OWLQN,
+    BlockFrankWolfe,
+    EM,
+)
+SOLVERS: dict[str, type[AnySolver]] = {cls.key: cls for cls in CLASSES}
+
+
+def make_solver(solver: str | AnySolver) -> AnySolver:
     """A solver from its name, or the object itself."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
             names = ", ".join(repr(name) for name in SOLVERS)
             raise ValueError(f"solver must be one of {names}, or a solver object; got {solver!r}")
-        made: Solver = SOLVERS[solver]()
-        return made
-    if isinstance(solver, type) or not all(hasattr(solver, member) for member in ("name", "requires", "start", "advance")):
-        raise ValueError(f"solver must be a name or a solver object such as Newton(); got {solver!r}")
+        return SOLVERS[solver]()
+    if not isinstance(solver, Solver):
+        own = "" if isinstance(solver, type) else "; a solver of your own inherits partita.core.Solver"
+        raise ValueError(f"solver must be a name or a solver object such as Newton(); got {solver!r}{own}")
     return solver

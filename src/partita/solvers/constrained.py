@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..core.protocols import Capability, ConstrainedRay, Objective, Point
+from ..core.contracts.capabilities import Capability, ConstrainedRay, HasConstrainedStep
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
 from .line_search import line_search
 
 #: Slope that a step must reach, relative to the first.
@@ -17,11 +19,20 @@ BETTER = 0.99
 
 
 @dataclass(frozen=True)
-class ConstrainedNewton:
+class ConstrainedState:
+    """Whether there are bounds to fall back on."""
+
+    has_bound: bool
+
+
+@dataclass(frozen=True)
+class ConstrainedNewton(Solver[ConstrainedState, Objective, HasConstrainedStep]):
     """Quadratic programs with the Hessian, and a nearly exact search along the feasible segment to their solution.
 
     Every iterate is feasible. Where the Hessian has vanished, a majorization step is taken instead.
     """
+
+    key = "constrained_newton"
 
     @property
     def name(self) -> str:
@@ -31,17 +42,13 @@ class ConstrainedNewton:
     def requires(self) -> frozenset[Capability]:
         return frozenset({Capability.CONSTRAINED_STEP})
 
-    @property
-    def uses(self) -> frozenset[Capability]:
-        return self.requires
+    def start(self, objective: Objective, point: Point) -> ConstrainedState:
+        return ConstrainedState(Capability.QUADRATIC_BOUND in objective.capabilities)
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"has_bound": Capability.QUADRATIC_BOUND in objective.capabilities}
-
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+    def advance(self, state: ConstrainedState, point: HasConstrainedStep) -> Point | None:
         ray = point.constrained_step("hessian")
         following = None if ray is None else _search(point, ray)
-        if following is None and state["has_bound"]:
+        if following is None and state.has_bound:
             ray = point.constrained_step("descending")
             following = None if ray is None else _search(point, ray)
         return following

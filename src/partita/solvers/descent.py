@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..core.protocols import Capability, Objective, Point
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
+from ..core.results import FloatArray
 from .line_search import line_search
 
 
@@ -15,47 +17,50 @@ def _first_step(point: Point) -> float:
     return 1.0 / max(1.0, float(np.linalg.norm(point.gradient)))
 
 
+@dataclass
+class DescentState:
+    """The step to try first."""
+
+    step: float
+
+
 @dataclass(frozen=True)
-class SteepestDescent:
+class SteepestDescent(Solver[DescentState, Objective, Point]):
     """Steps along the negative gradient with a nearly exact line search."""
 
-    @property
-    def name(self) -> str:
-        return "steepest"
+    key = "steepest"
 
-    @property
-    def requires(self) -> frozenset[Capability]:
-        return frozenset({Capability.SMOOTH})
+    def start(self, objective: Objective, point: Point) -> DescentState:
+        return DescentState(_first_step(point))
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"step": _first_step(point)}
-
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        found = line_search(point, point.along(-point.gradient), state["step"])
+    def advance(self, state: DescentState, point: Point) -> Point | None:
+        found = line_search(point, point.along(-point.gradient), state.step)
         if found is None:
             return None
-        state["step"] = found[1]
+        state.step = found[1]
         return found[0]
 
 
+@dataclass
+class ConjugateState:
+    """The next direction, and the step to try first."""
+
+    direction: FloatArray
+    step: float
+
+
 @dataclass(frozen=True)
-class ConjugateGradient:
+class ConjugateGradient(Solver[ConjugateState, Objective, Point]):
     """Nonlinear conjugate gradients (Polak-Ribière, restarted when it would not descend)."""
 
-    @property
-    def name(self) -> str:
-        return "cg"
+    key = "cg"
 
-    @property
-    def requires(self) -> frozenset[Capability]:
-        return frozenset({Capability.SMOOTH})
+    def start(self, objective: Objective, point: Point) -> ConjugateState:
+        return ConjugateState(-point.gradient, _first_step(point))
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"direction": -point.gradient, "step": _first_step(point)}
-
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        direction = state["direction"]
-        found = line_search(point, point.along(direction), state["step"])
+    def advance(self, state: ConjugateState, point: Point) -> Point | None:
+        direction = state.direction
+        found = line_search(point, point.along(direction), state.step)
         if found is None:
             direction = -point.gradient
             found = line_search(point, point.along(direction), _first_step(point))
@@ -64,10 +69,10 @@ class ConjugateGradient:
         following, step = found
         old, new = point.gradient, following.gradient
         ratio = max(0.0, float(new @ (new - old)) / float(old @ old))
-        state["direction"] = -new + ratio * direction
-        slope = float(new @ state["direction"])
+        state.direction = -new + ratio * direction
+        slope = float(new @ state.direction)
         if not slope < 0.0:
-            state["direction"], slope = -new, -float(new @ new)
+            state.direction, slope = -new, -float(new @ new)
         if slope < 0.0:  # the same first-order decrease as the last step
-            state["step"] = step * min(10.0, float(old @ direction) / slope)
+            state.step = step * min(10.0, float(old @ direction) / slope)
         return following

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ..core.protocols import BatchSource, Capability, EstimatedPoint, Objective, Point
+from ..core.contracts.batches import BatchSource, HasBatches, ResidualTable
+from ..core.contracts.capabilities import Capability
+from ..core.contracts.objective import Objective
+from ..core.contracts.progress import EstimatedPoint
+from ..core.contracts.solver import Solver
 from ..core.results import FloatArray, Status
 from ..core.validation import check_count, check_real
 
@@ -28,17 +33,16 @@ PLAIN_EPOCHS = 2
 class EpochState:
     """Where a stochastic solver is between epochs."""
 
-    source: BatchSource
+    source: BatchSource[Any, Any, Any]
     steps: int = 0  # mini-batches so far
     epochs: int = 0
     per_epoch: int = 1
-    table: Any = None  # residual of every example when last seen
+    table: ResidualTable[Any, Any] | None = None  # residual of every example when last seen
     total: FloatArray | None = None  # data gradient of those residuals, summed
     iterate: FloatArray | None = None  # where the next epoch starts, if not at the parameters reported
     best: float = np.inf
     since_best: int = 0
     interrupted_at: FloatArray | None = None
-    extra: Any = None  # the method's own
     factor: float = 1.0  # of all steps: less than one after a loss that rose
     shortened: int = 0  # how often
     tried: int = 0  # how often since the loss last improved
@@ -46,9 +50,12 @@ class EpochState:
     around: tuple[FloatArray, ...] = ()
 
 
+EpochStateT = TypeVar("EpochStateT", bound=EpochState)
+
+
 @dataclass(frozen=True)
-class EpochSolver:
-    """Mini-batch training; subclasses say how a gradient becomes a step.
+class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
+    """Mini-batch training; subclasses say how a gradient becomes a step, and add what they remember to the state.
 
     Parameters
     ----------
@@ -62,6 +69,7 @@ class EpochSolver:
         Seed of the order of the examples.
     """
 
+    stochastic = True
     batch_size: int = 256
     validation: float = 0.0
     patience: int = 5
@@ -72,10 +80,6 @@ class EpochSolver:
         if not 0.0 <= check_real("validation", self.validation) < 1.0:
             raise ValueError(f"validation must be in [0, 1), got {self.validation!r}")
         check_count("patience", self.patience, minimum=1)
-
-    @property
-    def name(self) -> str:
-        raise NotImplementedError
 
     @property
     def requires(self) -> frozenset[Capability]:
@@ -91,18 +95,29 @@ class EpochSolver:
         """Whether the length of steps is the solver's own choice, which it may correct."""
         return True
 
+    def blas_threads(self, objective: Objective) -> int | None:
+        """Mini-batches are too small for threads in BLAS to pay."""
+        return 1
+
+    def with_seed(self, seed: Any) -> Self:
+        return replace(self, random_state=seed)
+
     def first(self, objective: Objective, theta: FloatArray) -> EstimatedPoint:
         """Nothing is known at the start; a pass over the data would cost as much as an epoch."""
         return EstimatedPoint(theta, np.nan, np.full(objective.size, np.inf))
 
-    def start(self, objective: Objective, point: Point) -> EpochState:
+    def start(self, objective: HasBatches, point: EstimatedPoint) -> EpochStateT:
         source = objective.batches(self.random_state, self.validation)
-        state = EpochState(source, per_epoch=len(source.shuffled(self.batch_size)))
+        state = self.begun(source, len(source.shuffled(self.batch_size)), point.parameters)
         if self.reduces_variance:
             state.table, state.total = source.table(), np.zeros(source.size)
         return state
 
-    def verdict(self, state: EpochState, point: EstimatedPoint) -> Status | None:
+    def interrupted_at(self, state: EpochStateT) -> FloatArray | None:
+        """Where an epoch was when it was interrupted."""
+        return state.interrupted_at
+
+    def verdict(self, state: EpochStateT, point: EstimatedPoint) -> Status | None:
         """Why to stop: the loss has not improved for as many epochs as the patience, or even rises."""
         value = point.value
         improved = value < state.best - IMPROVEMENT * abs(state.best) if np.isfinite(state.best) else True
@@ -114,7 +129,7 @@ class EpochSolver:
         rising = not point.held_out and value > state.best + RISE * abs(state.best)
         return Status.UNSTABLE if rising else Status.STALLED
 
-    def _goes_on(self, state: EpochState, point: EstimatedPoint) -> bool:
+    def _goes_on(self, state: EpochStateT, point: EstimatedPoint) -> bool:
         """Where the loss does not improve though the gradient is large, steps are too long: shorten them, and go on."""
         source = state.source
         if not self.chooses_steps or point.held_out or state.tried == TRIES or state.shortened >= MOST_TIMES:
@@ -125,7 +140,7 @@ class EpochSolver:
         state.since_best = 0
         return True
 
-    def advance(self, state: EpochState, point: Point) -> EstimatedPoint:
+    def advance(self, state: EpochStateT, point: EstimatedPoint) -> EstimatedPoint:
         """One epoch; where its loss has risen, back to the best one with shorter steps."""
         source, before = state.source, point.parameters if state.iterate is None else state.iterate
         state.around = state.around or (before,)
@@ -144,7 +159,7 @@ class EpochSolver:
             gradient = state.total
         return self._reported(state, theta, loss, gradient)
 
-    def _pass(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _pass(self, state: EpochStateT, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Steps on all mini-batches: the parameters at the end, and losses and gradient as met on the way."""
         source = state.source
         gradient, losses, batches = np.zeros(source.size), [], source.shuffled(self.batch_size)
@@ -162,7 +177,7 @@ class EpochSolver:
             raise
         return theta, np.array(losses), gradient
 
-    def _rose(self, state: EpochState, loss: float, losses: FloatArray) -> bool:
+    def _rose(self, state: EpochStateT, loss: float, losses: FloatArray) -> bool:
         """Whether an epoch left the way down. Of the first one, only what it met in its second half can tell."""
         if not np.isfinite(loss):
             return True
@@ -173,7 +188,7 @@ class EpochSolver:
             state.lowest = self._measure(state, state.around[0])[0]
         return loss > state.lowest + RISE * abs(state.lowest)
 
-    def _step_back(self, state: EpochState) -> EstimatedPoint:
+    def _step_back(self, state: EpochStateT) -> EstimatedPoint:
         """The better end of the best epoch, with what is measured there; steps are shorter from now on."""
         state.factor, state.shortened = SHORTER * state.factor, state.shortened + 1
         losses = [self._measure(state, theta)[0] for theta in state.around]
@@ -184,7 +199,7 @@ class EpochSolver:
         self.restart(state, best)
         return self._reported(state, best, loss, gradient)
 
-    def _measure(self, state: EpochState, theta: FloatArray) -> tuple[float, FloatArray]:
+    def _measure(self, state: EpochStateT, theta: FloatArray) -> tuple[float, FloatArray]:
         """The training loss, penalty included, and the gradient of its data part, which is remembered if any is."""
         source, loss, gradient = state.source, _penalty(state.source, theta), np.zeros(state.source.size)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -198,13 +213,13 @@ class EpochSolver:
             state.total = gradient.copy()
         return loss, gradient
 
-    def _reported(self, state: EpochState, theta: FloatArray, loss: float, gradient: FloatArray) -> EstimatedPoint:
+    def _reported(self, state: EpochStateT, theta: FloatArray, loss: float, gradient: FloatArray) -> EstimatedPoint:
         source = state.source
         held = source.held_out(theta)
         value = loss if held is None else held + _penalty(source, theta)
         return EstimatedPoint(theta, value, gradient + source.penalty * theta, held is not None)
 
-    def _gradient(self, state: EpochState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
+    def _gradient(self, state: EpochStateT, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
         """The batch's part of the data gradient, and an unbiased estimate of the whole.
 
         With a table (SAGA) both need one product: the change of the residuals since the last visit, pulled back.
@@ -226,20 +241,24 @@ class EpochSolver:
         state.total += change
         return change, estimate
 
-    def begin(self, state: EpochState, theta: FloatArray) -> None:
+    @abstractmethod
+    def begun(self, source: BatchSource[Any, Any, Any], per_epoch: int, theta: FloatArray) -> EpochStateT:
+        """The state before the first epoch, which starts from theta and has `per_epoch` steps."""
+
+    def begin(self, state: EpochStateT, theta: FloatArray) -> None:
         """Called before every epoch."""
 
-    def restart(self, state: EpochState, theta: FloatArray) -> None:
+    def restart(self, state: EpochStateT, theta: FloatArray) -> None:
         """Called when the next epoch starts somewhere else than the last one ended."""
 
-    def finish(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def finish(self, state: EpochStateT, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Called after every epoch; returns the parameters to report and those to go on from."""
         return theta, theta
 
-    def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
+    @abstractmethod
+    def update(self, state: EpochStateT, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
         """One step from an estimate of the gradient of the whole objective."""
-        raise NotImplementedError
 
 
-def _penalty(source: BatchSource, theta: FloatArray) -> float:
+def _penalty(source: BatchSource[Any, Any, Any], theta: FloatArray) -> float:
     return 0.5 * float((source.penalty * theta) @ theta)

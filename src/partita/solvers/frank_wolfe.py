@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
-from ..core.protocols import Blocks, Capability, Objective, Point
+from ..core.contracts.batches import Blocks, HasBlocks
+from ..core.contracts.capabilities import Capability
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
 from ..core.results import FloatArray
 from ..core.validation import check_flag
 
 
 @dataclass
-class _State:
+class BlockState:
+    """The dual where it is, the order of the examples, and the mean of the parameters so far."""
+
     objective: Objective
     blocks: Blocks
     order: np.random.Generator
@@ -22,7 +28,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class BlockFrankWolfe:
+class BlockFrankWolfe(Solver[BlockState, HasBlocks, Point]):
     """One iteration is a pass: a step of every example's block in the dual towards its best configuration.
 
     Parameters
@@ -37,30 +43,31 @@ class BlockFrankWolfe:
         Seed of the order of the examples.
     """
 
+    key = "block_frank_wolfe"
+    #: The dual goes down, the objective up and down: what is lowest by chance is not the best.
+    keeps_last = True
     line_search: bool = True
     averaging: bool = True
     batch: bool = False
     random_state: int | None = 0
-    #: The dual goes down, the objective up and down: what is lowest by chance is not the best.
-    keeps_last: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("line_search", "averaging", "batch"):
-            check_flag(name, getattr(self, name))
-
-    @property
-    def name(self) -> str:
-        return "block_frank_wolfe"
+        check_flag("line_search", self.line_search)
+        check_flag("averaging", self.averaging)
+        check_flag("batch", self.batch)
 
     @property
     def requires(self) -> frozenset[Capability]:
         return frozenset({Capability.BLOCKS})
 
-    def start(self, objective: Objective, point: Point) -> _State:
-        """The dual has a start of its own, whatever the point is."""
-        return _State(objective, objective.blocks(), np.random.default_rng(self.random_state))
+    def with_seed(self, seed: Any) -> Self:
+        return replace(self, random_state=seed)
 
-    def advance(self, state: _State, point: Point) -> Point:
+    def start(self, objective: HasBlocks, point: Point) -> BlockState:
+        """The dual has a start of its own, whatever the point is."""
+        return BlockState(objective, objective.blocks(), np.random.default_rng(self.random_state))
+
+    def advance(self, state: BlockState, point: Point) -> Point:
         """One pass, and the objective itself with its certificate at the end."""
         blocks = state.blocks
         if self.batch:
@@ -76,6 +83,6 @@ class BlockFrankWolfe:
         theta = state.average if self.averaging and state.average is not None else blocks.parameters
         return state.objective.at(np.array(theta))
 
-    def _average(self, state: _State) -> None:
+    def _average(self, state: BlockState) -> None:
         theta, k = state.blocks.parameters, state.steps
         state.average = theta if state.average is None else state.average + 2.0 / (k + 2.0) * (theta - state.average)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import MutableSequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from ..core.protocols import Capability, Objective, Point
+from ..core.contracts.capabilities import Capability, HasPreconditioner, Product
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
 from ..core.results import FloatArray
 from ..core.validation import check_count, check_flag
 from ..numerics.linalg import add_and_dot
@@ -23,8 +26,27 @@ LARGE = 50_000
 REFRESH = 5
 
 
+#: A step, the change of the gradient along it, and the inverse of their product.
+Pair: TypeAlias = tuple[np.ndarray, np.ndarray, float]
+
+
+def identity(vector: FloatArray) -> FloatArray:
+    return vector
+
+
+@dataclass
+class LBFGSState:
+    """The steps remembered, what the recursion starts from, and when that is taken anew."""
+
+    pairs: deque[Pair]
+    curvature: float  # slope at which line searches end
+    scaling: Product = identity
+    iteration: int = 0
+    refresh: int = 0
+
+
 @dataclass(frozen=True)
-class LBFGS:
+class LBFGS(Solver[LBFGSState, Objective, HasPreconditioner]):
     """Limited-memory BFGS with a strong-Wolfe line search.
 
     Parameters
@@ -35,6 +57,7 @@ class LBFGS:
         Start the recursion from the objective's preconditioner, taken anew every few iterations, instead of the identity.
     """
 
+    key = "lbfgs"
     memory: int = 10
     scaled: bool = False
 
@@ -43,38 +66,27 @@ class LBFGS:
         check_flag("scaled", self.scaled)
 
     @property
-    def name(self) -> str:
-        return "lbfgs"
-
-    @property
     def requires(self) -> frozenset[Capability]:
         return frozenset({Capability.SMOOTH, Capability.PRECONDITIONER} if self.scaled else {Capability.SMOOTH})
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
+    def start(self, objective: Objective, point: Point) -> LBFGSState:
         # Where every trial costs nearly an evaluation, the first acceptable step is taken.
-        curvature = LOOSE if getattr(objective, "costly_rays", False) else TIGHT
-        return {
-            "pairs": deque(maxlen=self.memory),
-            "curvature": curvature,
-            "scaling": identity,
-            "iteration": 0,
-            "refresh": 0,
-        }
+        return LBFGSState(deque(maxlen=self.memory), LOOSE if objective.costly_rays else TIGHT)
 
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        pairs = state["pairs"]
-        if self.scaled and state["iteration"] == state["refresh"]:
-            state["scaling"] = point.preconditioner()
-            state["refresh"] = 2 * state["iteration"] + REFRESH
-        state["iteration"] += 1
-        direction = -two_loop(pairs, point.gradient, state["scaling"])
+    def advance(self, state: LBFGSState, point: HasPreconditioner) -> Point | None:
+        pairs = state.pairs
+        if self.scaled and state.iteration == state.refresh:
+            state.scaling = point.preconditioner()
+            state.refresh = 2 * state.iteration + REFRESH
+        state.iteration += 1
+        direction = -two_loop(pairs, point.gradient, state.scaling)
         first = 1.0 if pairs else 1.0 / max(1.0, float(np.linalg.norm(direction)))
-        found = line_search(point, point.along(direction), first, state["curvature"])
+        found = line_search(point, point.along(direction), first, state.curvature)
         if found is None and pairs:
             pairs.clear()
-            direction = -state["scaling"](point.gradient)
+            direction = -state.scaling(point.gradient)
             first = 1.0 / max(1.0, float(np.linalg.norm(direction)))
-            found = line_search(point, point.along(direction), first, state["curvature"])
+            found = line_search(point, point.along(direction), first, state.curvature)
         if found is None:
             return None
         following = found[0]
@@ -82,7 +94,7 @@ class LBFGS:
         return following
 
 
-def add_pair(pairs: Any, s: FloatArray, y: FloatArray) -> None:
+def add_pair(pairs: MutableSequence[Pair], s: FloatArray, y: FloatArray) -> None:
     """Remember a step and the change of the gradient along it, if they show curvature."""
     sy, yy = float(s @ y), float(y @ y)
     if sy > 1e-14 * float(np.linalg.norm(s)) * np.sqrt(yy) and sy * yy > 0.0:
@@ -90,11 +102,7 @@ def add_pair(pairs: Any, s: FloatArray, y: FloatArray) -> None:
         pairs.append((s.astype(kept, copy=False), y.astype(kept, copy=False), 1.0 / sy))
 
 
-def identity(vector: FloatArray) -> FloatArray:
-    return vector
-
-
-def two_loop(pairs: Any, gradient: FloatArray, scaling: Callable[[FloatArray], FloatArray] = identity) -> FloatArray:
+def two_loop(pairs: MutableSequence[Pair], gradient: FloatArray, scaling: Product = identity) -> FloatArray:
     """The inverse Hessian that the pairs suggest, times the gradient; without pairs it is `scaling`."""
     q = gradient.copy()
     if not pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.protocols import Point, Ray
+from ..core.contracts.point import Point, Ray
 
 MAX_TRIALS = 60
 

@@ -2,69 +2,53 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ..core.contracts.capabilities import Capability
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.progress import Callback, EstimatedPoint
+from ..core.contracts.solver import AnySolver, Solver
 from ..core.errors import CapabilityError
 from ..core.interrupts import is_interrupt, pass_on_in_search
 from ..core.parallel import blas_limit
-from ..core.protocols import Callback, Capability, EstimatedPoint, Objective, Point, Progress, Solver
-from ..core.results import FloatArray, Row, Solution, Status, conclude, measure
+from ..core.results import FloatArray, Row, Solution, Status, conclude
 from ..core.validation import check_count, check_real
 from .auto import make_solver
+from .recorder import Recorder
 
 CHEAPER = "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."
 
-
-class _Recorder:
-    """Keeps the trace and tells the callbacks."""
-
-    def __init__(self, solver: str, scale: float, callbacks: Iterable[Callback]) -> None:
-        self.solver, self.scale = solver, scale
-        self.callbacks = tuple(callbacks)
-        self.start = time.perf_counter()
-        self.rows: list[Row] = []
-
-    def seconds(self) -> float:
-        return time.perf_counter() - self.start
-
-    def add(self, point: Point) -> tuple[float, bool]:
-        """Record a point; return its scaled gradient norm and whether a callback asks to stop."""
-        row = measure(point, self.scale, self.seconds())
-        self.rows.append(row)
-        stop = False
-        for callback in self.callbacks:
-            progress = Progress(self.solver, len(self.rows) - 1, *row, parameters=point.parameters)
-            stop = bool(callback(progress)) or stop
-        return row[1], stop
+P = TypeVar("P", bound=Point)
 
 
-def check_capabilities(solver: Solver, objective: Objective) -> None:
+def check_capabilities(solver: AnySolver, objective: Objective) -> None:
     """Raise a CapabilityError that names what the objective lacks for this solver, or demands of it."""
-    demands: frozenset[Capability] = getattr(objective, "demands", frozenset())
-    unused = sorted(demands - getattr(solver, "uses", frozenset()), key=lambda c: c.name)
+    unused = objective.demands - solver.uses
     if unused:
-        wants = "; ".join(capability.value for capability in unused)
         raise CapabilityError(
-            f"solver {solver.name} cannot minimise {type(objective).__name__}: it does not use {wants}, and would leave the "
-            "constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
+            f"solver {solver.name} cannot minimise {type(objective).__name__}: it does not use {_texts(unused)}, and would "
+            "leave the constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
         )
-    missing = sorted(solver.requires - objective.capabilities, key=lambda c: c.name)
-    instead: frozenset[Capability] | None = getattr(solver, "instead", None)
-    if missing and not (instead and instead <= objective.capabilities):
-        wants = "; ".join(capability.value for capability in missing)
+    offers = objective.capabilities
+    missing = solver.requires - offers
+    if missing and not any(instead <= offers for instead in solver.alternatives):
         raise CapabilityError(
-            f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {wants}. "
+            f"solver {solver.name} cannot minimise {type(objective).__name__}: the objective must offer {_texts(missing)}. "
             + _advice(objective)
         )
 
 
+def _texts(capabilities: frozenset[Capability]) -> str:
+    return "; ".join(capability.value for capability in sorted(capabilities, key=lambda c: c.name))
+
+
 def _advice(objective: Objective) -> str:
     offers = objective.capabilities
-    if Capability.SMOOTH in offers and not getattr(objective, "demands", None):
+    if Capability.SMOOTH in offers and not objective.demands:
         return CHEAPER
     return "Choose 'auto' or 'owlqn'." if Capability.ORTHANT in offers else "Choose 'auto'."
 
@@ -119,39 +103,26 @@ def minimize(
     theta = np.zeros(objective.size) if start is None else np.array(start, dtype=np.float64)
     if theta.shape != (objective.size,):
         raise ValueError(f"start must have shape ({objective.size},), got {theta.shape}")
-    # Mini-batches are too small for threads in BLAS to pay. The start is evaluated with as many threads as all points
-    # after it: with another number the last digit may be another one.
-    with blas_limit(1 if hasattr(method, "first") else objective.blas_threads):
-        if hasattr(objective, "project"):
-            theta = objective.project(theta)
-        point: Any = method.first(objective, theta) if hasattr(method, "first") else objective.at(theta)
-        if not isinstance(point, EstimatedPoint) and not np.isfinite(point.value):
+    # The start is evaluated with as many threads as all points after it: with another number the last digit may be another.
+    with blas_limit(method.blas_threads(objective)):
+        point: Any = method.first(objective, objective.project(theta))
+        if not method.stochastic and not np.isfinite(point.value):
             raise ValueError("the objective is not finite at the start; choose another start")
-        return _Run(objective, method, point, tol, gap_tol, callbacks).solution(max_iter, time_limit)
+        recorder = Recorder(method.name, objective.scale, callbacks)
+        run: type[_Run[Any]] = _EstimatedRun if method.stochastic else _Run
+        return run(objective, method, point, recorder, tol, gap_tol).solution(max_iter, time_limit)
 
 
-def _no_verdict(state: Any, point: Point) -> Status | None:
-    return None
-
-
-class _Run:
+class _Run(Generic[P]):
     """One run of a solver: where it is, the best it met, and what it returns in the end."""
 
     def __init__(
-        self,
-        objective: Objective,
-        method: Solver,
-        point: Any,
-        tol: float,
-        gap_tol: float | None,
-        callbacks: Iterable[Callback],
+        self, objective: Objective, method: AnySolver, point: P, recorder: Recorder, tol: float, gap_tol: float | None
     ) -> None:
-        self.objective, self.method, self.tol, self.gap_tol = objective, method, tol, gap_tol
-        self.recorder = _Recorder(method.name, objective.scale, callbacks)
-        self.first = self.point = self.best = self.lowest = point
-        self.estimated = isinstance(point, EstimatedPoint)
-        self.state: Any = None
-        self.known: tuple[Any, Row] | None = None  # the best point and its row, where points are exact
+        self.objective, self.method, self.recorder, self.tol, self.gap_tol = objective, method, recorder, tol, gap_tol
+        self.first = self.point = self.best = point
+        self.state: Any = None  # the method's own
+        self.known: tuple[P, Row] | None = None  # the best point and its row
 
     def solution(self, max_iter: int, time_limit: float | None) -> Solution:
         """Iterate until there is a reason to stop."""
@@ -161,7 +132,7 @@ class _Run:
             status = self._verdict(norm, stop, max_iter, time_limit)
             while status is None:
                 self.state = self.method.start(self.objective, self.point) if self.state is None else self.state
-                following = self.method.advance(self.state, self.point)
+                following: Any = self.method.advance(self.state, self.point)
                 if following is None:
                     status = Status.PRECISION
                 elif not np.isfinite(following.value):
@@ -174,26 +145,29 @@ class _Run:
             if not is_interrupt(error):
                 raise
             pass_on_in_search()
-            within = getattr(self.state, "interrupted_at", None)
+            within = None if self.state is None else self.method.interrupted_at(self.state)
             if self.point is self.first and within is None:
                 raise KeyboardInterrupt from error  # there is nothing to keep
             status = Status.INTERRUPTED
-            if within is not None and not self.best.held_out:
-                self.best = EstimatedPoint(within, np.nan, np.full(self.objective.size, np.nan))
+            if within is not None:
+                self._keep(within)
         return self._conclude(status, max(0, len(rows) - 1))
 
     def _add(self) -> tuple[float, bool]:
         norm, stop = self.recorder.add(self.point)
-        if self.best is self.point and not self.estimated:
+        if self.best is self.point:
             self.known = self.best, self.recorder.rows[-1]
         return norm, stop
 
-    def _move(self, point: Any) -> None:
+    def _move(self, point: P) -> None:
         self.point = point
-        # An estimate of the training loss lags behind its parameters; a measured value does not.
-        last = (self.estimated and not point.held_out) or getattr(self.method, "keeps_last", False)
-        self.best = point if last or not point.value > self.best.value else self.best
-        self.lowest = self.lowest if point.value > self.lowest.value else point
+        if self.method.keeps_last or not point.value > self.best.value:
+            self.best = point
+
+    def _keep(self, parameters: FloatArray) -> None:
+        """Parameters between two iterations, where the method was interrupted."""
+        point: Any = self.objective.at(parameters)
+        self.best = self.best if point.value > self.best.value else point
 
     def _verdict(self, norm: float, stop: bool, max_iter: int, time_limit: float | None) -> Status | None:
         """Why to stop here, if there is a reason."""
@@ -205,28 +179,72 @@ class _Run:
         if len(rows) > max_iter:
             return Status.MAX_ITER
         if self.state is not None:
-            verdict: Status | None = getattr(self.method, "verdict", _no_verdict)(self.state, self.point)
+            verdict = self.method.verdict(self.state, self.point)
             if verdict is not None:
                 return verdict
         return Status.TIME_LIMIT if time_limit is not None and self.recorder.seconds() >= time_limit else None
 
     def _is_flat(self) -> bool:
-        """Whether a gradient norm below the tolerance is right: one that was estimated is measured first."""
-        return not self.estimated or self._measured(self.point)[1][1] <= self.tol
+        """Whether a gradient norm below the tolerance is right."""
+        return True
 
-    def _measured(self, point: Any) -> tuple[Any, Row]:
+    def _measured(self, point: P) -> tuple[Point, Row]:
         """A point with its exact value and gradient, and the row of the trace that describes it."""
         if self.known is not None and self.known[0] is point:
             return point, (*self.known[1][:3], self.recorder.seconds())
-        exact = self.objective.at(point.parameters) if isinstance(point, EstimatedPoint) else point
-        return exact, measure(exact, self.recorder.scale, self.recorder.seconds())
+        return point, self.recorder.describe(point)
+
+    def _conclude(self, status: Status, n_iter: int) -> Solution:
+        if status is Status.CONVERGED:
+            self.best = self.point
+        return self._concluded(*self._measured(self.best), self.recorder.rows, status, n_iter)
+
+    def _concluded(self, point: Point, row: Row, rows: list[Row], status: Status, n_iter: int) -> Solution:
+        return conclude(
+            *(point, row, rows),
+            status=status,
+            n_iter=n_iter,
+            solver=self.method.name,
+            tol=self.tol,
+            gap_tol=self.gap_tol,
+        )
+
+
+class _EstimatedRun(_Run[EstimatedPoint]):
+    """A run whose points are estimates: what is returned is measured in the end."""
+
+    def __init__(self, objective: Objective, method: AnySolver, point: EstimatedPoint, *options: Any) -> None:
+        super().__init__(objective, method, point, *options)
+        self.lowest = point
+
+    def _add(self) -> tuple[float, bool]:
+        return self.recorder.add(self.point)
+
+    def _move(self, point: EstimatedPoint) -> None:
+        self.point = point
+        # An estimate of the training loss lags behind its parameters; a measured value does not.
+        if not point.held_out or self.method.keeps_last or not point.value > self.best.value:
+            self.best = point
+        self.lowest = self.lowest if point.value > self.lowest.value else point
+
+    def _keep(self, parameters: FloatArray) -> None:
+        if not self.best.held_out:
+            self.best = EstimatedPoint(parameters, np.nan, np.full(self.objective.size, np.nan))
+
+    def _is_flat(self) -> bool:
+        """An estimate is measured first."""
+        return self._measured(self.point)[1][1] <= self.tol
+
+    def _measured(self, point: EstimatedPoint) -> tuple[Point, Row]:
+        exact = self.objective.at(point.parameters)
+        return exact, self.recorder.describe(exact)
 
     def _conclude(self, status: Status, n_iter: int) -> Solution:
         rows = self.recorder.rows
         if status is Status.CONVERGED:
             self.best = self.point
         exact, row = self._measured(self.best)
-        if self.estimated and not self.best.held_out:
+        if not self.best.held_out:
             others = () if status is Status.CONVERGED else (self.lowest, self.first)
             for other in others:  # the start counts only where nothing else is finite
                 if other is not self.best and (other is not self.first or not np.isfinite(row[0])):
@@ -235,11 +253,4 @@ class _Run:
                         (exact, row), self.best = found, other
             if self.best is self.point and rows:
                 rows = rows[:-1]  # what was estimated there is now known
-        return conclude(
-            *(exact, row, rows),
-            status=status,
-            n_iter=n_iter,
-            solver=self.method.name,
-            tol=self.tol,
-            gap_tol=self.gap_tol,
-        )
+        return self._concluded(exact, row, rows, status, n_iter)

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, BoundedRay, Capability, Objective, Point, Subspace
+from ..core.contracts.capabilities import (
+    BOUNDS,
+    BoundedRay,
+    Capability,
+    HasConstrainedStep,
+    HasLowRankModel,
+    HasModel,
+    HasPreconditioner,
+    HasSubspace,
+    LowRankModel,
+    Product,
+    QuadraticModel,
+    Subspace,
+)
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_low_rank, check_real
-from .lbfgs import add_pair, identity, two_loop
+from .lbfgs import Pair, add_pair, identity, two_loop
 
 ACCELERATIONS = ("subspace", "anderson", "squarem")
 ANDERSON_MEMORY = 5
@@ -25,8 +42,41 @@ ROUNDING = 4e-16
 LARGEST_INFLATION = 8
 
 
+class MajorizePoint(HasModel, HasLowRankModel, HasSubspace, HasPreconditioner, HasConstrainedStep, Protocol):
+    """What a point may be asked for: each by one form of the method."""
+
+    def along(self, direction: FloatArray) -> MajorizeRay: ...
+
+
+class MajorizeRay(BoundedRay, Protocol):
+    """Points along a ray offer the same."""
+
+    def at(self, step: float) -> tuple[MajorizePoint, float]: ...
+
+
+@dataclass
+class LineState:
+    """What steps along lines remember: the curvature met, and how long the last step was."""
+
+    preconditioned: bool
+    pairs: deque[Pair] = field(default_factory=lambda: deque(maxlen=LINE_MEMORY))
+    precondition: Product = identity
+    radius: float = np.inf
+    steps: int = 0
+
+
+@dataclass
+class MajorizeState:
+    """Which form the method has on this objective, and what it remembers."""
+
+    constrained: bool
+    line: LineState | None  # where there is a bound along lines only
+    history: deque[tuple[FloatArray, FloatArray]] = field(default_factory=lambda: deque(maxlen=ANDERSON_MEMORY + 1))
+    low_rank: LowRankModel | None = None
+
+
 @dataclass(frozen=True)
-class Majorize:
+class Majorize(Solver[MajorizeState, Objective, MajorizePoint]):
     """Minimise a quadratic upper bound at every iteration: no tuning, and the objective never rises.
 
     Parameters
@@ -57,6 +107,7 @@ class Majorize:
     and no line search. `bound` and `acceleration` have no effect there.
     """
 
+    key = "majorize"
     bound: str = "symmetric"
     acceleration: str | None = "subspace"
     step: float = 1.0
@@ -85,68 +136,70 @@ class Majorize:
         return frozenset(needs | {Capability.SUBSPACE} if self.acceleration == "subspace" else needs)
 
     @property
-    def instead(self) -> frozenset[Capability] | None:
-        """What may take the place of `requires`."""
-        return frozenset({Capability.SMOOTH, Capability.LINE_BOUND}) if self.rank is None else None
+    def alternatives(self) -> tuple[frozenset[Capability], ...]:
+        return (frozenset({Capability.SMOOTH, Capability.LINE_BOUND}),) if self.rank is None else ()
 
     @property
     def uses(self) -> frozenset[Capability]:
         return self.requires | {Capability.CONSTRAINED_STEP}
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        constrained = Capability.CONSTRAINED_STEP in objective.capabilities
-        state = {"history": deque(maxlen=ANDERSON_MEMORY + 1), "constrained": constrained}
-        if not self.requires <= objective.capabilities:
-            preconditioned = Capability.PRECONDITIONER in objective.capabilities
-            state |= {"line": deque(maxlen=LINE_MEMORY), "radius": np.inf, "steps": 0}
-            state |= {"preconditioned": preconditioned, "precondition": identity}
-        return state
+    def start(self, objective: Objective, point: Point) -> MajorizeState:
+        offers = objective.capabilities
+        line = None if self.requires <= offers else LineState(Capability.PRECONDITIONER in offers)
+        return MajorizeState(Capability.CONSTRAINED_STEP in offers, line)
 
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        if state["constrained"]:
+    def advance(self, state: MajorizeState, point: MajorizePoint) -> Point | None:
+        if state.constrained:
             return self._constrained_step(point)
-        if "line" in state:
-            return self._line_step(state, point)
-        model = self._model(state, point)
-        for _ in range(1 if self.rank is None else LARGEST_INFLATION):
+        if state.line is not None:
+            return self._line_step(state.line, point)
+        for model in self._models(state, point):
             following = self._step(state, point, -self.step * model.solve(point.gradient))
             if not following.value > point.value + ROUNDING * abs(point.value):
                 return _progress(point, following)
-            if self.rank is not None:  # the part of the spectrum left out was estimated: too low
-                model = model.inflated()
         return None
 
-    def _model(self, state: dict[str, Any], point: Point) -> Any:
+    def _models(self, state: MajorizeState, point: MajorizePoint) -> Iterator[QuadraticModel]:
+        """The bound; in low-rank form, then with more and more for the rest of the spectrum, which was estimated."""
+        model = self._model(state, point)
+        larger = state.low_rank
+        yield model
+        for _ in range(LARGEST_INFLATION - 1):
+            if larger is None:
+                return
+            larger = larger.inflated()
+            yield larger
+
+    def _model(self, state: MajorizeState, point: MajorizePoint) -> QuadraticModel:
         if self.rank is None:
             return point.model(self.bound)
         options = (self.bound, self.rank, self.low_rank, self.allow_invalid)
-        state["model"] = point.low_rank_model(*options, start=state.get("model"))
-        return state["model"]
+        state.low_rank = point.low_rank_model(*options, start=state.low_rank)
+        return state.low_rank
 
-    def _step(self, state: dict[str, Any], point: Point, direction: FloatArray) -> Point:
+    def _step(self, state: MajorizeState, point: MajorizePoint, direction: FloatArray) -> Point:
         if self.acceleration == "subspace":
             return _plane_step(point, direction)
         if self.acceleration == "anderson":
-            return _anderson_step(state["history"], point, direction)
+            return _anderson_step(state.history, point, direction)
         if self.acceleration == "squarem":
             return self._squarem_step(state, point, direction)
         return _move(point, direction)
 
-    def _line_step(self, state: dict[str, Any], point: Point) -> Point | None:
+    def _line_step(self, line: LineState, point: MajorizePoint) -> Point | None:
         """Along the direction of L-BFGS to the minimum of the bound on that line."""
-        if state["preconditioned"] and state["steps"] % REFRESH == 0:
-            state["precondition"] = point.preconditioner()
-        state["steps"] += 1
-        ray = cast(BoundedRay, point.along(-two_loop(state["line"], point.gradient, state["precondition"])))
-        step = ray.bound(state["radius"]).step(self.step)
-        state["radius"] = LINE_RADIUS * step
+        if line.preconditioned and line.steps % REFRESH == 0:
+            line.precondition = point.preconditioner()
+        line.steps += 1
+        ray = point.along(-two_loop(line.pairs, point.gradient, line.precondition))
+        step = ray.bound(line.radius).step(self.step)
+        line.radius = LINE_RADIUS * step
         following = _progress(point, ray.at(step)[0])
         if following is not None:
-            step_taken = following.parameters - point.parameters
-            add_pair(state["line"], step_taken, following.gradient - point.gradient)
+            add_pair(line.pairs, following.parameters - point.parameters, following.gradient - point.gradient)
         return following
 
-    def _constrained_step(self, point: Point) -> Point | None:
+    def _constrained_step(self, point: HasConstrainedStep) -> Point | None:
         """To the feasible minimiser of the bound, and from there along the plane's better point while that is feasible."""
         ray = point.constrained_step(self.bound)
         if ray is None:
@@ -159,16 +212,16 @@ class Majorize:
             first = np.zeros(plane.dimension)
             first[0] = step
             move = _plane_minimum(plane, first) - first
-            further = min(1.0, plane.reach(first, move))  # type: ignore[attr-defined]
+            further = min(1.0, plane.reach(first, move))
             better = plane.at(first + further * move) if further > 0.0 else following
             following = better if better.value < following.value else following
         if following.value < point.value:
             return following
-        nearer = min((following, here), key=_norm)
+        nearer: Point = min((following, here), key=_norm)
         tie = nearer.value <= point.value + ROUNDING * abs(point.value)
         return nearer if tie and _norm(nearer) < _norm(point) else None
 
-    def _squarem_step(self, state: dict[str, Any], point: Point, direction: FloatArray) -> Point:
+    def _squarem_step(self, state: MajorizeState, point: MajorizePoint, direction: FloatArray) -> Point:
         """theta - 2 a r + a^2 v with a = -|r|/|v|, pulled back until it is no higher than two plain steps."""
         first = _move(point, direction)
         second = _move(first, -self.step * self._model(state, first).solve(first.gradient))
@@ -203,11 +256,11 @@ def _norm(point: Point) -> float:
     return float(np.linalg.norm(point.gradient))
 
 
-def _move(point: Point, step: FloatArray) -> Point:
+def _move(point: MajorizePoint, step: FloatArray) -> MajorizePoint:
     return point.along(step).at(1.0)[0]
 
 
-def _plane_step(point: Point, direction: FloatArray) -> Point:
+def _plane_step(point: HasSubspace, direction: FloatArray) -> Point:
     """Damped Newton in the coordinates of (majorization step, last step), from the majorization step itself."""
     plane = point.subspace([direction], momentum=True)
     first = np.zeros(plane.dimension)
@@ -238,7 +291,7 @@ def _plane_minimum(plane: Subspace, c: FloatArray) -> FloatArray:
     return c
 
 
-def _anderson_step(history: Any, point: Point, residual: FloatArray) -> Point:
+def _anderson_step(history: deque[tuple[FloatArray, FloatArray]], point: MajorizePoint, residual: FloatArray) -> Point:
     """Anderson mixing of the fixed-point map, kept only if it is lower than the plain step."""
     plain = _move(point, residual)
     history.append((point.parameters, residual))

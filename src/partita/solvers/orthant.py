@@ -7,16 +7,18 @@ the rest of the step is then wrong.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.protocols import Capability, Objective, Point
+from ..core.contracts.capabilities import Capability, HasOrthantStep, HasPreconditioner, Product
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
 from ..core.results import FloatArray
 from ..core.validation import check_count, check_flag
-from .lbfgs import add_pair, two_loop
+from .lbfgs import Pair, add_pair, identity, two_loop
 
 #: Part of the decrease that the slope promises which a step must bring.
 DECREASE = 1e-4
@@ -27,11 +29,23 @@ ROUNDING = 4e-16
 #: Steps after which the preconditioner is made anew.
 REFRESH = 20
 
-Scaling = Callable[[FloatArray], FloatArray]
+
+class OrthantPoint(HasOrthantStep, HasPreconditioner, Protocol):
+    """What a point is asked for; the preconditioner only where it is offered."""
+
+
+@dataclass
+class OrthantState:
+    """The steps remembered, and the preconditioner if there is one."""
+
+    pairs: deque[Pair]
+    scaled: bool
+    precondition: Product = identity
+    steps: int = 0
 
 
 @dataclass(frozen=True)
-class OWLQN:
+class OWLQN(Solver[OrthantState, Objective, OrthantPoint]):
     """Orthant-wise limited-memory quasi-Newton, on the parameters that are not zero or ought not to be.
 
     Parameters
@@ -42,6 +56,7 @@ class OWLQN:
         Begin from the objective's approximate inverse Hessian, if it offers one; False is the method of Andrew and Gao.
     """
 
+    key = "owlqn"
     memory: int = 20
     precondition: bool = True
 
@@ -50,22 +65,18 @@ class OWLQN:
         check_flag("precondition", self.precondition)
 
     @property
-    def name(self) -> str:
-        return "owlqn"
-
-    @property
     def requires(self) -> frozenset[Capability]:
         return frozenset({Capability.ORTHANT})
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
+    def start(self, objective: Objective, point: Point) -> OrthantState:
         scaled = self.precondition and Capability.PRECONDITIONER in objective.capabilities
-        return {"pairs": deque(maxlen=self.memory), "steps": 0, "scaled": scaled, "precondition": lambda v: v}
+        return OrthantState(deque(maxlen=self.memory), scaled)
 
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        if state["scaled"] and state["steps"] % REFRESH == 0:
-            state["precondition"] = point.preconditioner()
-        state["steps"] += 1
-        return _step(state["pairs"], point, state["precondition"])
+    def advance(self, state: OrthantState, point: OrthantPoint) -> Point | None:
+        if state.scaled and state.steps % REFRESH == 0:
+            state.precondition = point.preconditioner()
+        state.steps += 1
+        return _step(state.pairs, point, state.precondition)
 
 
 def _free(point: Point) -> Any:
@@ -73,7 +84,7 @@ def _free(point: Point) -> Any:
     return (point.parameters != 0.0) | (point.gradient != 0.0)
 
 
-def _step(pairs: Any, point: Point, precondition: Scaling) -> Point | None:
+def _step(pairs: deque[Pair], point: OrthantPoint, precondition: Product) -> Point | None:
     """A step by the curvature that the pairs show among the free parameters; down the gradient if that fails."""
     free, following = np.flatnonzero(_free(point)), None
     gradient = point.gradient[free]
@@ -86,7 +97,7 @@ def _step(pairs: Any, point: Point, precondition: Scaling) -> Point | None:
     def scale(v: FloatArray) -> FloatArray:
         return precondition(spread(v))[free]
 
-    inside: list[tuple[FloatArray, FloatArray, float]] = []
+    inside: list[Pair] = []
     for s, y, _ in pairs:
         add_pair(inside, s[free], y[free])
     if inside:
@@ -100,7 +111,7 @@ def _step(pairs: Any, point: Point, precondition: Scaling) -> Point | None:
     return following
 
 
-def _search(point: Point, direction: FloatArray, step: float = 1.0) -> Point | None:
+def _search(point: OrthantPoint, direction: FloatArray, step: float = 1.0) -> OrthantPoint | None:
     """The first of the halved steps that lowers the objective enough; None if there is none.
 
     Parameters that are zero move against their gradient only. Where differences of values are lost to rounding, the

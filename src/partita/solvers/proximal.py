@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..core.protocols import Capability, Objective, Point
+from ..core.contracts.capabilities import Capability, HasWorkingSet
+from ..core.contracts.objective import Objective
+from ..core.contracts.point import Point
+from ..core.contracts.solver import Solver
 from ..core.results import IntArray
 from ..core.validation import check_count, check_real
 
@@ -17,8 +19,15 @@ THOROUGH = 1.0 / 30.0
 ROUNDING = 4e-16
 
 
+@dataclass
+class WorkingState:
+    """Whether the next round is the first."""
+
+    first: bool = True
+
+
 @dataclass(frozen=True)
-class ProximalNewton:
+class ProximalNewton(Solver[WorkingState, Objective, HasWorkingSet]):
     """Proximal Newton steps on a working set, which grows by the coordinates that violate optimality most.
 
     Parameters
@@ -30,6 +39,7 @@ class ProximalNewton:
         thirtieth of that if the set holds all that violate: it may then be the last round.
     """
 
+    key = "proximal"
     working_set: int = 50
     reduction: float = 0.3
 
@@ -39,20 +49,16 @@ class ProximalNewton:
             raise ValueError(f"reduction must be in (0, 1), got {self.reduction!r}")
 
     @property
-    def name(self) -> str:
-        return "proximal"
-
-    @property
     def requires(self) -> frozenset[Capability]:
         return frozenset({Capability.WORKING_SET})
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"first": True}
+    def start(self, objective: Objective, point: Point) -> WorkingState:
+        return WorkingState()
 
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
+    def advance(self, state: WorkingState, point: HasWorkingSet) -> Point | None:
         origin = point
-        if state["first"]:  # free coordinates first: before, the other violations mean little
-            state["first"] = False
+        if state.first:  # free coordinates first: before, the other violations mean little
+            state.first = False
             point = point.descend(np.empty(0, np.int64), 0.0)
         worst = float(np.abs(point.gradient).max(initial=0.0))
         following = point

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BatchSource, Objective, Point
+from ..core.contracts.batches import BatchSource
 from ..core.rates import best_rate
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_real
@@ -36,8 +36,15 @@ class _Memory:
         return cls(np.zeros(size), np.zeros(size), rate)
 
 
+@dataclass(kw_only=True)
+class SGDState(EpochState):
+    """Where it is between epochs, with its running means and its rate."""
+
+    memory: _Memory
+
+
 @dataclass(frozen=True)
-class SGD(EpochSolver):
+class SGD(EpochSolver[SGDState]):
     """Mini-batch gradient descent.
 
     Parameters
@@ -53,6 +60,7 @@ class SGD(EpochSolver):
         See `EpochSolver`.
     """
 
+    key = "sgd"
     method: str = "plain"
     learning_rate: Any = "auto"
     decay: float = 0.5
@@ -76,20 +84,18 @@ class SGD(EpochSolver):
     def chooses_steps(self) -> bool:
         return bool(self.learning_rate == "auto")
 
-    def start(self, objective: Objective, point: Point) -> EpochState:
-        state = super().start(objective, point)
-        rate = self._calibrated(state.source, point.parameters) if self.learning_rate == "auto" else self.learning_rate
-        state.extra = _Memory.zeros(objective.size, rate)
-        return state
+    def begun(self, source: BatchSource[Any, Any, Any], per_epoch: int, theta: FloatArray) -> SGDState:
+        rate = self._calibrated(source, theta) if self.learning_rate == "auto" else self.learning_rate
+        return SGDState(source, per_epoch=per_epoch, memory=_Memory.zeros(source.size, rate))
 
-    def _calibrated(self, source: BatchSource, start: FloatArray) -> float:
+    def _calibrated(self, source: BatchSource[Any, Any, Any], start: FloatArray) -> float:
         """The rate with the smallest loss on the way through some batches, again and again if they are few; half of it for
         methods whose steps stay as long as they are."""
         batches = source.shuffled(self.batch_size)
         steps = max(TRIAL_STEPS, TRIAL_EXAMPLES // self.batch_size)
 
         def loss(rate: float) -> float:
-            trial = EpochState(source, per_epoch=len(batches), extra=_Memory.zeros(source.size, rate))
+            trial = SGDState(source, per_epoch=len(batches), memory=_Memory.zeros(source.size, rate))
             theta, total = start, 0.0
             with np.errstate(over="ignore", invalid="ignore"):
                 for lo, hi in islice(cycle(batches), steps):
@@ -102,7 +108,7 @@ class SGD(EpochSolver):
 
         return best_rate(loss, FIRST_RATE) * (0.5 if self.reduces_variance else 1.0)
 
-    def begin(self, state: EpochState, theta: FloatArray) -> None:
+    def begin(self, state: SGDState, theta: FloatArray) -> None:
         """SVRG: the residuals of every example at the start of the epoch."""
         if self.method != "svrg" or state.table is None:
             return
@@ -113,16 +119,16 @@ class SGD(EpochSolver):
             state.table[source.slots(lo, hi)] = residual
             state.total += source.pull_back(residual, lo, hi)
 
-    def _gradient(self, state: EpochState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
+    def _gradient(self, state: SGDState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
         if self.method != "svrg" or state.table is None or state.total is None:
             return super()._gradient(state, residual, lo, hi)
         source = state.source
         change = source.pull_back(residual - state.table[source.slots(lo, hi)], lo, hi)
         return change, source.n_examples / (hi - lo) * change + state.total
 
-    def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
+    def update(self, state: SGDState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
         mean = gradient / state.source.scale
-        memory: Any = state.extra
+        memory = state.memory
         rate = state.factor * memory.rate
         if not self.reduces_variance:
             rate /= (1.0 + state.steps / state.per_epoch) ** self.decay
@@ -137,9 +143,9 @@ class SGD(EpochSolver):
             memory.first += (following - memory.first) * (POWER + 1.0) / (state.steps + POWER)
         return np.asarray(following)
 
-    def restart(self, state: EpochState, theta: FloatArray) -> None:
+    def restart(self, state: SGDState, theta: FloatArray) -> None:
         """What gradients led away is forgotten, and the mean begins where the iterates do."""
-        state.extra.first = theta.copy() if self.method == "averaged" else np.zeros_like(theta)
+        state.memory.first = theta.copy() if self.method == "averaged" else np.zeros_like(theta)
 
-    def finish(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return (state.extra.first.copy() if self.method == "averaged" else theta), theta
+    def finish(self, state: SGDState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return (state.memory.first.copy() if self.method == "averaged" else theta), theta

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.protocols import BOUNDS, Objective, Point
+from ..core.contracts.batches import BatchSource, CurvatureSum, HasBatches
+from ..core.contracts.capabilities import BOUNDS, QuadraticModel
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
 from .epochs import PLAIN_EPOCHS, EpochSolver, EpochState
@@ -30,17 +31,24 @@ GROWTH = 1.1
 class _Scaling:
     """The curvature that scales steps, and the running mean of the first epoch's second half."""
 
-    total: Any
+    total: CurvatureSum
     next_refresh: float = 0.0
     mean: FloatArray | None = None
     averaged: int = 0
+
+
+@dataclass(kw_only=True)
+class BoundState(EpochState):
+    """Where it is between epochs, with the curvature that scales steps; None if that is each batch's own."""
+
+    scaling: _Scaling | None = None
 
 
 @dataclass
 class Stream:
     """What a stream has taught so far."""
 
-    total: Any
+    total: CurvatureSum
     iterate: FloatArray
     mean: FloatArray
     seen: int = 0
@@ -56,7 +64,7 @@ class Stream:
         return replace(self, total=self.total.copy())
 
     @classmethod
-    def after(cls, solver: StochasticBound, objective: Objective, theta: FloatArray, seen: int) -> Stream:
+    def after(cls, solver: StochasticBound, objective: HasBatches, theta: FloatArray, seen: int) -> Stream:
         """A stream that goes on from parameters learned from `seen` examples otherwise."""
         method = "exact" if solver.low_rank == "lanczos" else solver.low_rank
         total = objective.batches(solver.random_state).curvature(solver.rank, method)
@@ -64,7 +72,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class StochasticBound(EpochSolver):
+class StochasticBound(EpochSolver[BoundState]):
     """Stochastic majorization: mini-batch gradients scaled by the inverse of a bound's curvature. No learning rate.
 
     Parameters
@@ -98,6 +106,7 @@ class StochasticBound(EpochSolver):
         See `EpochSolver`.
     """
 
+    key = "stochastic"
     rank: int | None = None
     lag: int = 1
     step: Any = "auto"
@@ -143,29 +152,28 @@ class StochasticBound(EpochSolver):
     def _kind(self) -> str:
         return self.bound or ("hessian" if self.curvature == "fixed" else "descending")
 
-    def start(self, objective: Objective, point: Point) -> EpochState:
-        state = super().start(objective, point)
-        if self.curvature != "batch":
-            state.extra = _Scaling(state.source.curvature(self.rank, self.low_rank))
-            self._sample(state, point.parameters)
-            state.extra.next_refresh = FIRST_REFRESH * state.per_epoch
-        return state
+    def begun(self, source: BatchSource[Any, Any, Any], per_epoch: int, theta: FloatArray) -> BoundState:
+        if self.curvature == "batch":
+            return BoundState(source, per_epoch=per_epoch)
+        total = source.curvature(self.rank, self.low_rank)
+        self._sample(source, total, theta)
+        return BoundState(source, per_epoch=per_epoch, scaling=_Scaling(total, FIRST_REFRESH * per_epoch))
 
-    def _sample(self, state: EpochState, theta: FloatArray) -> None:
+    def _sample(self, source: BatchSource[Any, Any, Any], total: CurvatureSum, theta: FloatArray) -> None:
         """Curvature from a random sample of the examples, scaled to all of them."""
-        source, scaling = state.source, state.extra
         lo, hi = source.sample_rows()
-        scaling.total.decay(0.0)
-        source.add_curvature(scaling.total, self._kind, theta, lo, hi, source.n_examples / (hi - lo))
-        self._prepare(state)
+        total.decay(0.0)
+        source.add_curvature(total, self._kind, theta, lo, hi, source.n_examples / (hi - lo))
+        self._prepare(source, total)
 
-    def _prepare(self, state: EpochState) -> None:
+    def _prepare(self, source: BatchSource[Any, Any, Any], total: CurvatureSum) -> None:
         damping = self.damping if self.curvature == "fixed" else 0.0
-        state.extra.total.prepare(state.source.penalty, self.batch_size, damping)
+        total.prepare(source.penalty, self.batch_size, damping)
 
-    def size_of_step(self, state: EpochState) -> float:
-        if self.step == "auto" and self.reduces_variance:
-            return AUTO_STEP * float(state.extra.total.cushion)
+    def size_of_step(self, state: BoundState) -> float:
+        """The multiple of the scaled step that the next one is."""
+        if self.step == "auto" and self.reduces_variance and state.scaling is not None:
+            return AUTO_STEP * float(state.scaling.total.cushion)
         if self.step == "auto":  # a batch smaller than the number of parameters knows only so much of the way
             return min(self.batch_size / (self.batch_size + state.source.size), 4.0 / state.steps)
         factor, decay = parse_step(self.step)
@@ -173,25 +181,24 @@ class StochasticBound(EpochSolver):
             return factor / state.steps
         return factor / (1.0 + (state.steps - 1) / state.per_epoch) if decay == "epoch" else factor
 
-    def update(self, state: EpochState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
-        eta = state.factor * self.size_of_step(state)
-        if self.curvature == "batch":
+    def update(self, state: BoundState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
+        eta, scaling = state.factor * self.size_of_step(state), state.scaling
+        if scaling is None:
             share = (hi - lo) / state.source.n_examples
             return np.asarray(theta - eta * self._batch_model(state, theta, lo, hi).solve(share * gradient))
-        scaling = state.extra
         if self.curvature == "fixed" and state.steps > scaling.next_refresh:
-            self._sample(state, theta)
+            self._sample(state.source, scaling.total, theta)
             scaling.next_refresh *= 2.0
         following = theta - eta * scaling.total.solve(gradient)
         if self.curvature == "ema" and state.steps % self.lag == 0:
-            self._fold_in(state, theta, lo, hi)
+            self._fold_in(state, scaling.total, theta, lo, hi)
         if self.reduces_variance and state.epochs < PLAIN_EPOCHS and 2 * (state.steps % state.per_epoch) > state.per_epoch:
             scaling.averaged += 1
             mean = following if scaling.mean is None else scaling.mean
             scaling.mean = mean + (following - mean) / scaling.averaged
         return np.asarray(following)
 
-    def stream(self, state: Any, objective: Objective, theta: FloatArray) -> tuple[FloatArray, Any]:
+    def stream(self, state: Stream | None, objective: HasBatches, theta: FloatArray) -> tuple[FloatArray, Stream]:
         """One pass over examples that will not come back; what is returned is a mean of late iterates.
 
         Steps are as in `update`, with everything per example: the curvature is a mean that forgets (half of its weight is on
@@ -223,25 +230,25 @@ class StochasticBound(EpochSolver):
             state.mean = state.mean + (state.iterate - state.mean) * (POWER + 1.0) / (state.steps + POWER)
         return state.mean, state
 
-    def _batch_model(self, state: EpochState, theta: FloatArray, lo: int, hi: int) -> Any:
+    def _batch_model(self, state: BoundState, theta: FloatArray, lo: int, hi: int) -> QuadraticModel:
         point = state.source.problem(lo, hi).at(theta)
         if self.rank is None:
             return point.model(self._kind)
         return point.low_rank_model(self._kind, self.rank, self.low_rank, self.allow_invalid, None)
 
-    def _fold_in(self, state: EpochState, theta: FloatArray, lo: int, hi: int) -> None:
+    def _fold_in(self, state: BoundState, total: CurvatureSum, theta: FloatArray, lo: int, hi: int) -> None:
         """Add this batch to the moving average: from the next batch on, so that no gradient meets its own curvature."""
-        source, total = state.source, state.extra.total
-        share = 1.0 / min(state.steps // self.lag + 1, state.per_epoch)
+        source, share = state.source, 1.0 / min(state.steps // self.lag + 1, state.per_epoch)
         total.decay(1.0 - share)
         source.add_curvature(total, self._kind, theta, lo, hi, share * source.n_examples / (hi - lo))
-        self._prepare(state)
+        self._prepare(source, total)
 
-    def finish(self, state: EpochState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def finish(self, state: BoundState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The first epochs, whose gradients have all their noise, end at the mean of their second half."""
-        if state.extra is not None and state.extra.mean is not None:
-            theta = state.extra.mean
-            state.extra.mean, state.extra.averaged = None, 0
+        scaling = state.scaling
+        if scaling is not None and scaling.mean is not None:
+            theta = scaling.mean
+            scaling.mean, scaling.averaged = None, 0
         return theta, theta
 
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
-from ..core.protocols import Capability, Objective, Point, Solver
+from ..core.contracts.batches import HasSweeps
+from ..core.contracts.capabilities import Capability
+from ..core.contracts.point import Point
+from ..core.contracts.solver import AnySolver, Solver
 from ..core.validation import check_count
 from .lbfgs import LBFGS
 
 
+@dataclass
+class StartState:
+    """The objective, and the state of the solver that goes on, once it has begun."""
+
+    objective: HasSweeps
+    inner: Any = None
+
+
 @dataclass(frozen=True)
-class StochasticStart:
+class StochasticStart(Solver[StartState, HasSweeps, Point]):
     """Epochs of steps on single examples as the first iteration, the mean of the later half of them, then `finish`.
 
     Parameters
@@ -26,7 +37,8 @@ class StochasticStart:
         Seed of the order of the examples.
     """
 
-    finish: Solver = field(default_factory=LBFGS)
+    key = "stochastic_start"
+    finish: AnySolver = field(default_factory=LBFGS)
     epochs: int = 5
     random_state: int | None = 0
 
@@ -41,20 +53,22 @@ class StochasticStart:
     def requires(self) -> frozenset[Capability]:
         return self.finish.requires | {Capability.SWEEPS}
 
-    def start(self, objective: Objective, point: Point) -> dict[str, Any]:
-        return {"objective": objective, "inner": None}
+    def with_seed(self, seed: Any) -> Self:
+        return replace(self, random_state=seed)
 
-    def advance(self, state: dict[str, Any], point: Point) -> Point | None:
-        if state["inner"] is None:
-            started = self._sweep(state["objective"], point)
+    def start(self, objective: HasSweeps, point: Point) -> StartState:
+        return StartState(objective)
+
+    def advance(self, state: StartState, point: Point) -> Point | None:
+        if state.inner is None:
+            started = self._sweep(state.objective, point)
             lower = started if started.value < point.value else point
-            state["inner"] = self.finish.start(state["objective"], lower)
+            state.inner = self.finish.start(state.objective, lower)
             if lower is started:
                 return started
-        following: Point | None = self.finish.advance(state["inner"], point)
-        return following
+        return self.finish.advance(state.inner, point)
 
-    def _sweep(self, objective: Objective, point: Point) -> Point:
+    def _sweep(self, objective: HasSweeps, point: Point) -> Point:
         sweeps = objective.sweeps(point.parameters, self.random_state)
         total, count = np.zeros(objective.size), 0
         for epoch in range(self.epochs):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.contracts.progress import Callback
 from ...core.errors import ConvergenceWarning
-from ...core.protocols import Callback
 from ...core.results import FloatArray, IntArray, Status
 from ...core.validation import check_choice, check_real
 from ...core.warn import warn

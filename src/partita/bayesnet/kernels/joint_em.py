@@ -14,12 +14,106 @@ there, so that the objective is finite and convex everywhere, and nowhere above 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray, IntArray
 from ...numerics.jit import inlined, kernel, sum_kernel
 from ...numerics.math import exp, log
 
 DOMAIN = 0.5
+
+
+class Rows(NamedTuple):
+    """Distinct rows of data and their vectors, of r entries.
+
+    Attributes
+    ----------
+    w : array (rows,)
+        Weights.
+    V : array (rows, r)
+        Directions v_i = x_i / |x_i|.
+    norms : array (rows,)
+        The lengths |x_i|.
+    """
+
+    w: FloatArray
+    V: FloatArray
+    norms: FloatArray
+
+
+class OwnTerm(NamedTuple):
+    """The hidden variable given its observed parents, which have B configurations; 0 if there is no such term.
+
+    Attributes
+    ----------
+    given : int64 array (rows,)
+        b(i), the configuration of each row.
+    counts : array (B,)
+        n_b, the weight of the rows of each configuration.
+    mass : array (r,)
+        sum_k w_k v_k.
+    U : array (rows, B)
+        Scores v_j.Q_b + log w_j - log s_j.
+    slope : array (rows,)
+        Slopes of log s_j in s_j.
+    log_z : array (B,)
+        The log of the sum of exp U_b.
+    pull : array (r,)
+        sum_j q_j v_j, where -q_j is the slope of the term in s_j.
+    """
+
+    given: IntArray
+    counts: FloatArray
+    mass: FloatArray
+    U: FloatArray
+    slope: FloatArray
+    log_z: FloatArray
+    pull: FloatArray
+
+
+class OwnSums(NamedTuple):
+    """Sums over a range of rows for every configuration of an own term, relative to its largest score.
+
+    Attributes
+    ----------
+    top, total : arrays (B,)
+        The largest score, and the sum of e = exp(score - top).
+    pull : array (B, r)
+        The sum of slope e v.
+    """
+
+    top: FloatArray
+    total: FloatArray
+    pull: FloatArray
+
+
+class ChildTerms(NamedTuple):
+    """Observed children of the hidden variable.
+
+    Attributes
+    ----------
+    codes : int64 array (terms, rows)
+        Values of discrete children.
+    reals : array (terms, rows)
+        Values of Gaussian children.
+    given : int64 array (terms, rows)
+        The configuration of the child's observed parents.
+    n_values : int64 array (terms,)
+        0 for a Gaussian child.
+    starts : int64 array (terms,)
+        Where the weights of each term begin in the flat vector.
+    precisions : array (terms,)
+        1 / sigma^2 of Gaussian children.
+    """
+
+    codes: IntArray
+    reals: FloatArray
+    given: IntArray
+    n_values: IntArray
+    starts: IntArray
+    precisions: FloatArray
 
 
 @sum_kernel
@@ -55,8 +149,9 @@ def _spread(residual, V, i, theta, start, g, gW):
 
 
 @kernel
-def directions(X, w, lo, hi, V, norms, mass):
-    """v_i = x_i / |x_i|, and the weighted sum of them."""
+def directions(X, lo, hi, rows, mass):
+    """Write v_i = x_i / |x_i| and |x_i| to the rows, and the weighted sum of v_i to `mass`."""
+    w, V, norms = rows
     mass[:] = 0.0
     for i in range(lo, hi):
         norms[i] = np.sqrt(_dot(X[i], X[i]))
@@ -66,8 +161,10 @@ def directions(X, w, lo, hi, V, norms, mass):
 
 
 @kernel
-def own_scores(V, w, Q, mass, lo, hi, U, slope, top, total, pull):
-    """Scores v_j.Q_b + log w_j - log s_j, slopes of log s_j, and for every b sums of e = exp(score - top) and slope e v."""
+def own_scores(rows, Q, lo, hi, own, sums):
+    """Write scores and slopes of the own term, and sums over rows lo..hi."""
+    V, w, mass, U, slope = rows.V, rows.w, own.mass, own.U, own.slope
+    top, total, pull = sums
     top[:] = -np.inf
     total[:] = 0.0
     pull[:] = 0.0
@@ -88,8 +185,10 @@ def own_scores(V, w, Q, mass, lo, hi, U, slope, top, total, pull):
 
 
 @kernel
-def own_totals(tops, totals, pulls, counts, log_z, pull):
-    """Put ranges together: log Z of every b, and the sum of q_j v_j, where -q is the slope in s. Returns sum n_b log Z_b."""
+def own_totals(sums, own):
+    """Put ranges together: `sums` has one more axis, the ranges. Writes `log_z` and `pull`; returns sum n_b log Z_b."""
+    tops, totals, pulls = sums
+    counts, log_z, pull = own.counts, own.log_z, own.pull
     value = 0.0
     pull[:] = 0.0
     for b in range(len(counts)):
@@ -119,30 +218,11 @@ def penalty(values, multipliers, roots, rho, out):
 
 
 @sum_kernel
-def rows(
-    V,
-    norms,
-    w,
-    theta,
-    mass,
-    pull,
-    U,
-    slope,
-    log_z,
-    own,
-    counts,
-    codes,
-    reals,
-    given,
-    n_values,
-    starts,
-    precisions,
-    lo,
-    hi,
-    gX,
-    gW,
-):
+def terms(rows, theta, own, children, lo, hi, gX, gW):
     """Values of rows, all but the log Z of own terms; gradients in x_i, and of theta as a sum over the rows."""
+    w, V, norms = rows
+    own_given, counts, mass, U, slope, log_z, pull = own
+    codes, reals, given, n_values, starts, precisions = children
     r = V.shape[1]
     gW[:] = 0.0
     g = np.empty(r)
@@ -158,7 +238,7 @@ def rows(
             for b in range(len(counts)):
                 p = counts[b] * exp(U[i, b] - log_z[b])
                 q += p
-                if own[i] == b:
+                if own_given[i] == b:
                     p -= w[i]
                     value -= w[i] * _score(V, i, theta, b * r)
                 _spread(p, V, i, theta, b * r, g, gW)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...core.results import IntArray
 from ...numerics.jit import kernel
 from ...numerics.math import exp
 
@@ -11,6 +14,27 @@ from ...numerics.math import exp
 STEPS = 200
 #: The weight of a state that never occurs, if there is no penalty: its probability is zero in double precision.
 NEVER = -745.0
+
+
+class Tables(NamedTuple):
+    """Where the tables of factors are in one vector, and how states pick their entries.
+
+    Attributes
+    ----------
+    scope_start : int64 array (factors + 1,)
+        Where the members of each factor begin.
+    members : int64 array
+        Variables of the factors, one after another.
+    strides : int64 array
+        Of each member: how far apart entries of its successive states are.
+    offsets : int64 array (factors + 1,)
+        Where the table of each factor begins.
+    """
+
+    scope_start: IntArray
+    members: IntArray
+    strides: IntArray
+    offsets: IntArray
 
 
 @kernel
@@ -41,35 +65,36 @@ def components(unknown, first, factors, scope_start, members, lo, hi, labels):
 
 
 @kernel
-def settled_counts(states, weights, scope_start, members, strides, offsets, lo, hi, counts):
+def settled_counts(states, weights, tables, lo, hi, counts):
     """Add the weights of rows to the entries that factors without unknown variables pick."""
     for r in range(lo, hi):
-        for f in range(len(offsets) - 1):
-            place = _picked(states, scope_start, members, strides, offsets, r, f)
+        for f in range(len(tables.offsets) - 1):
+            place = _picked(states, tables, r, f)
             if place >= 0:
                 counts[place] += weights[r]
 
 
 @kernel
-def settled_sums(states, u, scope_start, members, strides, offsets, lo, hi, out):
+def settled_sums(states, u, tables, lo, hi, out):
     """Sums of these entries, of every row."""
     for r in range(lo, hi):
         total = 0.0
-        for f in range(len(offsets) - 1):
-            place = _picked(states, scope_start, members, strides, offsets, r, f)
+        for f in range(len(tables.offsets) - 1):
+            place = _picked(states, tables, r, f)
             if place >= 0:
                 total += u[place]
         out[r] = total
 
 
 @kernel
-def _picked(states, scope_start, members, strides, offsets, r, f):
-    place = offsets[f]
-    for q in range(scope_start[f], scope_start[f + 1]):
-        state = states[r, members[q]]
+def _picked(states, tables, r, f):
+    """The entry of factor f that row r picks; -1 if a state is unknown."""
+    place = tables.offsets[f]
+    for q in range(tables.scope_start[f], tables.scope_start[f + 1]):
+        state = states[r, tables.members[q]]
         if state < 0:
             return -1
-        place += strides[q] * state
+        place += tables.strides[q] * state
     return place
 
 

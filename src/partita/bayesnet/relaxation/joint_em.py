@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ...core.contracts.progress import Callback, Progress
 from ...core.interrupts import pass_on_in_search
 from ...core.parallel import Workers, blas_limit
-from ...core.protocols import Callback, Progress
 from ...core.random import generator
 from ...core.results import FloatArray, Row, Status, Trace
 from ...core.validation import check_count, check_flag, check_real

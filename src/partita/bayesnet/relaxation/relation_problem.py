@@ -36,7 +36,7 @@ class Relation:
         self.w, self.alpha, self.workers = w, alpha, workers
         self.n, self.total = len(w), float(w.sum())
         self.own = np.zeros(self.n, dtype=np.int64) if own is None else own
-        self.counts = np.zeros(0) if own is None else np.bincount(own, weights=w)
+        self.counts: FloatArray = np.zeros(0) if own is None else np.asarray(np.bincount(own, weights=w), dtype=np.float64)
         self.children = children
         discrete = [c.n_values > 0 for c in children]
         self.n_values = np.array([c.n_values for c in children], dtype=np.int64)
@@ -69,21 +69,23 @@ class Relation:
         theta, rank = weights.ravel(), X.shape[1]
         ranges = Workers.ranges(self.n, 6.0 * self.n * rank * (self.units[-1] + 2))
         parts, B = len(ranges), len(self.counts)
-        V, norms, mass = np.empty(X.shape), np.empty(self.n), np.empty((parts, rank))
-        run = self.workers.run
-        run(kernels.directions, [(X, self.w, lo, hi, V, norms, mass[c]) for c, (lo, hi) in enumerate(ranges)])
-        mass, U, slope = mass.sum(0), np.empty((self.n, B)), np.empty(self.n)
-        log_z, pull, value = np.empty(B), np.zeros(rank), 0.0
+        rows = kernels.Rows(self.w, np.empty(X.shape), np.empty(self.n))
+        mass, value, run = np.empty((parts, rank)), 0.0, self.workers.run
+        run(kernels.directions, [(X, lo, hi, rows, mass[c]) for c, (lo, hi) in enumerate(ranges)])
+        scores = (np.empty((self.n, B)), np.empty(self.n), np.empty(B), np.zeros(rank))
+        own = kernels.OwnTerm(self.own, self.counts, mass.sum(0), *scores)
         if B:
-            tops, totals, pulls = np.empty((parts, B)), np.empty((parts, B)), np.empty((parts, B, rank))
-            own = (V, self.w, weights[:B], mass)
-            out = [(lo, hi, U, slope, tops[c], totals[c], pulls[c]) for c, (lo, hi) in enumerate(ranges)]
-            run(kernels.own_scores, [(*own, *each) for each in out])
-            value = kernels.own_totals(tops, totals, pulls, self.counts, log_z, pull)
+            sums = kernels.OwnSums(np.empty((parts, B)), np.empty((parts, B)), np.empty((parts, B, rank)))
+            pieces = [kernels.OwnSums(*each) for each in zip(*sums, strict=True)]
+            shares = zip(ranges, pieces, strict=True)
+            run(kernels.own_scores, [(rows, weights[:B], lo, hi, own, piece) for (lo, hi), piece in shares])
+            value = kernels.own_totals(sums, own)
         slopes = np.empty((parts, len(theta)))
-        terms = (self.codes, self.reals, self.given, self.n_values, self.units[:-1] * rank, self.precisions)
-        fixed = (V, norms, self.w, theta, mass, pull, U, slope, log_z, self.own, self.counts, *terms)
-        value += sum(run(kernels.rows, [(*fixed, lo, hi, gX, slopes[c]) for c, (lo, hi) in enumerate(ranges)]))
+        children = kernels.ChildTerms(
+            self.codes, self.reals, self.given, self.n_values, self.units[:-1] * rank, self.precisions
+        )
+        tasks = [(rows, theta, own, children, lo, hi, gX, slopes[c]) for c, (lo, hi) in enumerate(ranges)]
+        value += sum(run(kernels.terms, tasks))
         gW[:] = slopes.sum(0).reshape(gW.shape) + self.alpha * weights
         return float(value + 0.5 * self.alpha * (theta @ theta))
 

@@ -58,7 +58,7 @@ class UnknownSets(FreeSets):
         self.graph, self.options, self.workers = graph, options, graph.workers
         self.states = np.ascontiguousarray(states, dtype=np.int64)
         self.row_weights = np.ascontiguousarray(weights, dtype=np.float64)
-        self._scopes = (graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
+        self._tables = kernels.Tables(graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
         self._ranges_of_rows = Workers.ranges(len(self.states), 4.0 * len(self.states) * len(graph.members))
         sets = self._find()
         self._compile(sets, np.ones(len(sets.members), bool), MOST)
@@ -119,7 +119,7 @@ class UnknownSets(FreeSets):
         self._items, self._trees = ((np.flatnonzero(part), sets[part], rows[part], weights[part]) for part in (~big, big))
         parts = np.zeros((len(self._ranges_of_rows), self.graph.size))
         tasks = [
-            (self.states, self.row_weights, *self._scopes, lo, hi, parts[i])
+            (self.states, self.row_weights, self._tables, lo, hi, parts[i])
             for i, (lo, hi) in enumerate(self._ranges_of_rows)
         ]
         self.workers.run(kernels.settled_counts, tasks)
@@ -163,9 +163,8 @@ class UnknownSets(FreeSets):
     def row_values(self, u: FloatArray) -> FloatArray:
         """The sum of each row alone."""
         out = np.empty(len(self.states))
-        self.workers.run(
-            kernels.settled_sums, [(self.states, u, *self._scopes, lo, hi, out) for lo, hi in self._ranges_of_rows]
-        )
+        tasks = [(self.states, u, self._tables, lo, hi, out) for lo, hi in self._ranges_of_rows]
+        self.workers.run(kernels.settled_sums, tasks)
         log_z = self._evaluate(u, np.zeros(0))
         if self.tree is not None:
             log_z = np.concatenate([log_z, self.tree.log_partition(u[self.index], "exact", **self.options)])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.contracts.progress import Progress
 from ...core.parallel import Workers
-from ...core.protocols import Progress
 from ...core.results import FloatArray
 from ...estimators.labels import Labels
 from ..data.forbidden import check_possible

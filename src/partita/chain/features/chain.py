@@ -20,6 +20,9 @@ from ...numerics.sparse import rows_times_matrix, transpose
 from ..kernels import attributes as kernels
 from ..kernels.blocks import WIDTH
 
+#: Scores of labels (positions, labels) and of transitions (labels, labels).
+Scores = tuple[FloatArray, FloatArray]
+
 #: An attribute that has weights for at least so many labels gets a whole row of a table,
 COMMON_LABELS = 3
 #: Entries of that table up to which every thread may sum into one of its own.
@@ -46,6 +49,9 @@ class ChainFeatures:
     starts, ends : bool
         Whether labels have a weight for standing first or last.
     """
+
+    #: Whether there is a map of some of the chains (`take`, `block`), as mini-batches need.
+    divisible = True
 
     def __init__(
         self,
@@ -112,7 +118,7 @@ class ChainFeatures:
         values = None if ones else np.repeat(X.data[~here], times)
         self._rare = _csr(features, np.repeat(rows[~here], times), values, self.n_positions)
 
-    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> Scores:
         """Scores of labels (positions, labels), in `out` if given, and of transitions (labels, labels)."""
         U = np.empty((self.n_positions, self.n_labels)) if out is None else out
         table = self._table(theta)
@@ -126,9 +132,9 @@ class ChainFeatures:
             U[self.offsets[1:] - 1] += end
         return U, A
 
-    def adjoint(self, R: FloatArray, C: FloatArray) -> FloatArray:
-        """The flat vector of sum_t X[t, j] R[t, k], C[u, v], and the sums of R over first and last positions."""
-        return self._adjoint(R, C, squared=False)
+    def adjoint(self, scores: Scores) -> FloatArray:
+        """The flat vector of sum_t X[t, j] R[t, k], C[u, v], and the sums of R over first and last positions, for (R, C)."""
+        return self._adjoint(*scores, squared=False)
 
     def squared(self, R: FloatArray, C: FloatArray) -> FloatArray:
         """The same with the squares of X."""
@@ -145,7 +151,7 @@ class ChainFeatures:
         twin._common, twin._rare = (np.zeros(0), *self._common[1:]), (np.zeros(0), *self._rare[1:])
         if self._by_attribute is not None:
             twin._by_attribute = (np.ones_like(self._by_attribute[0]), *self._by_attribute[1:])
-        return self.squared(*ones), twin.adjoint(*ones)
+        return self.squared(*ones), twin.adjoint(ones)
 
     def _adjoint(self, R: FloatArray, C: FloatArray, squared: bool) -> FloatArray:
         out = np.empty(self.size)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.results import FloatArray, IntArray
-from .chain import ChainFeatures
+from .chain import ChainFeatures, Scores
 
 
 class TiedFeatures:
@@ -21,19 +21,22 @@ class TiedFeatures:
         The parameter of each weight, counted from 0 without gaps.
     """
 
+    #: Mini-batches would need the weights of a group in one of them.
+    divisible = False
+
     def __init__(self, inner: ChainFeatures, group: IntArray) -> None:
         self.inner, self.group = inner, group
         self.size = int(group.max()) + 1
         self.n_labels, self.offsets, self.workers = inner.n_labels, inner.offsets, inner.workers
         self.n_positions, self.n_examples = inner.n_positions, inner.n_examples
 
-    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    def forward(self, theta: FloatArray, out: FloatArray | None = None) -> Scores:
         """Scores of labels and transitions."""
         return self.inner.forward(theta[self.group], out)
 
-    def adjoint(self, R: FloatArray, C: FloatArray) -> FloatArray:
+    def adjoint(self, scores: Scores) -> FloatArray:
         """Sums over the weights of each group."""
-        return self.collect(self.inner.adjoint(R, C))
+        return self.collect(self.inner.adjoint(scores))
 
     def squared(self, R: FloatArray, C: FloatArray) -> FloatArray:
         """The same with the squares of X; what weights of a group have in common is left out."""

@@ -121,7 +121,7 @@ class ChainBatches:
 
     def pull_back(self, residual: Residual, lo: int, hi: int) -> FloatArray:
         """The gradient in the parameters of a batch's gradient in the scores."""
-        return self._train.features.block(lo, hi).adjoint(residual.R, residual.C)
+        return self._train.features.block(lo, hi).adjoint((residual.R, residual.C))
 
     def problem(self, lo: int, hi: int) -> ChainLikelihood:
         """Not offered: a chain has no bound of its own that is worth making."""
@@ -203,6 +203,6 @@ class _Part:
         size = 0.0
         for _ in range(PRODUCTS):
             v = v / max(float(np.sqrt((v * v).sum())), 1e-300)
-            v = scaling * block.adjoint(*sums.product(*block.forward(scaling * v)))
+            v = scaling * block.adjoint(sums.product(*block.forward(scaling * v)))
             size = float(np.sqrt((v * v).sum()))
         return size

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from ...core.buffers import Buffers, Owner
+from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
-from ...core.protocols import Capability
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
-from ...objectives.by_products import ByProducts
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ...objectives.penalized import PenalizedObjective, PenalizedPoint, diagonal_scaling
 from ..structure.windows import WindowSums
 from .batches import transition_counts
 from .composite import ChainObjects, moments_by_order
-from .likelihood import ChainPoint
+from .likelihood import POWER
 
 
-class BoltzmannChainLikelihood(ByProducts):
+class BoltzmannChainLikelihood(PenalizedObjective):
     """``F = sum_j w_j (-log p(x_A, y_A | y_B)) + penalty``, a sum over windows of chains of tokens x and labels y.
 
     ``p(x, y)`` is proportional to ``exp(sum_t theta[x_t, y_t] + sum_t A[y_{t-1}, y_t])`` among all of the same length.
@@ -50,8 +49,6 @@ class BoltzmannChainLikelihood(ByProducts):
     Parameters are theta (tokens, labels) and A (labels, labels), flat. `scale` is the number of positions in windows.
     """
 
-    convex = True
-
     def __init__(
         self,
         x: IntArray,
@@ -72,7 +69,7 @@ class BoltzmannChainLikelihood(ByProducts):
         self.n_examples = len(offsets) - 1
         shares = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
         self.penalty = l2 * np.concatenate([shares, np.ones(n_labels**2)])
-        self.size, self.has_gap = len(self.penalty), l2 > 0.0
+        self.size = len(self.penalty)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
         self.objects = ChainObjects(offsets, y, check_weights("weights", weights, self.n_examples), self.composite)
         self.buffers = Buffers((1, n_labels))
@@ -105,11 +102,6 @@ class BoltzmannChainLikelihood(ByProducts):
         """See `moments_by_order`."""
         return moments_by_order(self, theta)
 
-    @cached_property
-    def least_diagonal(self) -> FloatArray:
-        """A floor under the diagonal of the Hessian where that scales steps."""
-        return np.full(self.size, 1e-12)
-
     def unpack(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights of tokens and of transitions."""
         n = self.n_labels
@@ -128,17 +120,16 @@ def token_sums(theta: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatA
     return top + np.log(total), q / total
 
 
-class BoltzmannChainPoint(ChainPoint):
+class BoltzmannChainPoint(PenalizedPoint):
     """The likelihood at one parameter vector."""
 
-    objective: BoltzmannChainLikelihood  # type: ignore[assignment]
+    objective: BoltzmannChainLikelihood
 
     def __init__(self, objective: BoltzmannChainLikelihood, parameters: FloatArray) -> None:
         self.objective, self.parameters = objective, parameters
         o, (theta, self.A) = objective, objective.unpack(parameters)
         self.b, self.q = token_sums(theta, o.sizes)
-        penalty = 0.5 * float((o.penalty * parameters * parameters).sum())
-        self.value = self.sums.loss - float((o.observed * parameters).sum()) + penalty
+        self.value = self.sums.loss - float((o.observed * parameters).sum()) + o.penalty_value(parameters)
 
     @cached_property
     def sums(self) -> WindowSums:
@@ -149,13 +140,17 @@ class BoltzmannChainPoint(ChainPoint):
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        return self._expected(self.sums.P, self.sums.C) - o.observed + o.penalty * self.parameters
+        return self._expected(self.sums.P, self.sums.C) - o.observed + o.penalty_gradient(self.parameters)
 
     def _expected(self, P: FloatArray, C: FloatArray) -> FloatArray:
         """Numbers of pairs of token and label and of transitions, from those of labels."""
         return np.concatenate([(self.q * P).ravel(), C.ravel()])
 
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
+        """v -> v over a power of the diagonal of the Hessian."""
+        return diagonal_scaling(self.diagonal, 1e-12, POWER)
+
+    def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v."""
         o = self.objective
 

@@ -10,16 +10,15 @@ import numpy as np
 
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
-from ...core.protocols import Capability
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
 from ...objectives.l1 import mixture_divergence
-from ..features.chain import ChainFeatures
+from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
 from ..structure.windows import Windows, WindowSums
 from .batches import indicators
-from .likelihood import ChainLikelihood, ChainPoint, Scores
+from .likelihood import ChainObjective, ChainObjectivePoint
 
 #: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
 EXACT = 150
@@ -57,7 +56,7 @@ class ChainObjects:
         return self.windows.take(chosen), weights[chosen]
 
 
-class ChainComposite(ChainLikelihood):
+class ChainComposite(ChainObjective):
     """``F(theta) = sum_j w_j (-log p(y_A | y_B)) + 1/2 sum_j penalty_j theta_j^2``, a sum over windows of chains.
 
     A window A is k labels in a row, B the labels before and after it. It is itself a chain, whose ends have the scores
@@ -70,7 +69,7 @@ class ChainComposite(ChainLikelihood):
     Parameters
     ----------
     features, y, **options
-        See `ChainLikelihood`. Every label must be known.
+        See `ChainObjective`. Every label must be known.
     composite : CompositeLikelihood
     """
 
@@ -79,7 +78,6 @@ class ChainComposite(ChainLikelihood):
             raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         super().__init__(features, y, **options)
         self.composite, self.linear = composite, options.get("linear")
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
         self.objects = ChainObjects(features.offsets, self.y, self.weights, composite)
         self._weigh(composite.beta)
 
@@ -95,7 +93,7 @@ class ChainComposite(ChainLikelihood):
     def _observed(self, weights: FloatArray) -> FloatArray:
         """The features of the labels in windows, and of the transitions at their ends, summed with weights."""
         f = self.features
-        return f.adjoint(*indicators(self.y, f.offsets, *self.windows.coverage(weights), f.n_labels))
+        return f.adjoint(indicators(self.y, f.offsets, *self.windows.coverage(weights), f.n_labels))
 
     def with_weights(self, beta: FloatArray) -> ChainComposite:
         """The same objects with other weights of the orders."""
@@ -128,7 +126,7 @@ class ChainComposite(ChainLikelihood):
     spread = moments
 
 
-class CompositePoint(ChainPoint):
+class CompositePoint(ChainObjectivePoint):
     """The composite likelihood at one parameter vector."""
 
     objective: ChainComposite
@@ -146,7 +144,7 @@ class CompositePoint(ChainPoint):
         """The gradient of the log-likelihood, no penalty, with the weight of every chain multiplied by a factor."""
         o, owner = self.objective, Owner()
         each = factors[o.windows.chain]
-        expected = o.features.adjoint(*self.sums.weighted(each, o.buffers.lend(owner)))
+        expected = o.features.adjoint(self.sums.weighted(each, o.buffers.lend(owner)))
         return o._observed(each * o.window_weights) - expected
 
     def information(self) -> FloatArray:

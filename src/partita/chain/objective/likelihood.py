@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
+from ...core.contracts.capabilities import Capability, Product, QuadraticModel
 from ...core.parallel import Workers
-from ...core.protocols import Capability, QuadraticModel
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_weights
-from ...objectives.by_products import ByProducts
+from ...core.validation import check_choice, check_weights
 from ...objectives.l1 import mixture_divergence
+from ...objectives.penalized import PenalizedObjective, PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
 from ...objectives.products import ProductModel
 from ..bounds import DenseChains, LineBound
-from ..features.chain import ChainFeatures
+from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
 from ..kernels.likelihood_pass import accumulate
 from ..structure.forward_backward import ChainSums, transition_factors
 from .batches import ChainBatches, observed
 from .majorization import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
 from .sweeps import ChainSweeps
-
-Scores = tuple[FloatArray, FloatArray]
 
 #: The power of the diagonal of the Hessian that scales steps: full scaling overcorrects rare features.
 POWER = 0.25
@@ -37,13 +36,8 @@ LEAST_CURVATURE = 0.01
 ROOM = 512
 
 
-class ChainLikelihood(ByProducts):
-    """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains.
-
-    ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
-    is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables: Hessian products
-    are those of F, which may be indefinite, while models and bounds have the curvature of ``log Z_i`` alone, which is at
-    least that (Jensen).
+class ChainObjective(PenalizedObjective):
+    """What likelihoods of chains, whole or composite, share: scores, sums over labellings, their gradient and curvature.
 
     Parameters
     ----------
@@ -89,30 +83,26 @@ class ChainLikelihood(ByProducts):
         self.sets = np.zeros((0, n), bool) if sets is None else np.asarray(sets, dtype=bool).reshape(-1, n)
         if self.y.shape != (features.n_positions,) or self.y.max() >= n or self.y.min() < -len(self.sets):
             raise ValueError(f"y must hold {features.n_positions} labels below {n}, or -1 - k for row k of sets")
-        self.size = features.size
+        self.size, self.n_examples = features.size, features.n_examples
         self.lengths = np.diff(features.offsets)
         self.scale = float(held_down(self.weights) @ self.lengths)
-        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
-        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
-            raise ValueError("penalty must be finite and non-negative")
+        self.penalty = check_penalty(penalty, self.size)
         self.forbidden = None if forbidden is None else np.asarray(forbidden, dtype=bool)
         self.forbidden_starts = np.asarray(np.zeros(n) if forbidden_starts is None else forbidden_starts, dtype=bool)
         self.forbidden_ends = np.asarray(np.zeros(n) if forbidden_ends is None else forbidden_ends, dtype=bool)
         self.partial = self._partial()
         self.convex = self.partial is None
-        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.capabilities |= bound_capabilities(features)
         self.ruled = self.forbidden is not None or bool(self.forbidden_starts.any() or self.forbidden_ends.any())
-        if self.convex and not self.ruled and linear is None and isinstance(features, ChainFeatures):
-            self.capabilities |= {Capability.BATCHES}
-            if self.has_gap and np.ptp(self.penalty) == 0.0:
-                self.capabilities |= {Capability.SWEEPS}
+        self.capabilities = self._offers(plain=self.convex and not self.ruled and linear is None)
         self.buffers = Buffers((features.n_positions, n))
         self.in_one_pass = self.convex and features.streams is not None
         self._parts: list[FloatArray] | None = None  # where threads sum; kept, because fresh memory is slow
         self.observed = self._statistics() - (0.0 if linear is None else linear)
         self._check_possible()
+
+    def _offers(self, plain: bool) -> frozenset[Capability]:
+        """The capabilities; `plain` says that all labels are known, none are forbidden, and there is no linear term."""
+        return frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.MODEL})
 
     def _partial(self) -> _Partial | None:
         """What is known of the chains with unknown labels."""
@@ -134,15 +124,7 @@ class ChainLikelihood(ByProducts):
         weights = self.weights.copy()
         if self.partial is not None:
             weights[self.partial.chains] = 0.0
-        return f.adjoint(*observed(np.maximum(self.y, 0), f.offsets, weights, f.n_labels))
-
-    def batches(self, random_state: Any = None, validation: float = 0.0) -> ChainBatches:
-        """The chains as mini-batches in random order, a part of them held out."""
-        return ChainBatches(self, random_state, validation)
-
-    def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
-        """Stochastic gradient descent on single chains."""
-        return ChainSweeps(self, theta, random_state)
+        return f.adjoint(observed(np.maximum(self.y, 0), f.offsets, weights, f.n_labels))
 
     def _check_possible(self) -> None:
         """Every chain needs a labelling that is allowed; a known one must be."""
@@ -171,16 +153,6 @@ class ChainLikelihood(ByProducts):
                 raise ValueError(f"what is known of the labels of sequence {s} leaves only forbidden labellings")
 
     @cached_property
-    def dense(self) -> DenseChains:
-        """The features written out, for bounds as matrices."""
-        return dense_chains(self.features)
-
-    @property
-    def n_examples(self) -> int:
-        """Number of chains."""
-        return self.features.n_examples
-
-    @cached_property
     def least_diagonal(self) -> FloatArray:
         """A floor under the diagonal of the Hessian where that scales steps."""
         f, n = self.features, self.features.n_labels
@@ -194,14 +166,13 @@ class ChainLikelihood(ByProducts):
         each = np.repeat(self.weights, self.lengths)
         return each, each
 
-    def idle(self) -> ChainLikelihood:
+    def idle(self) -> Self:
         """Self, without the memory that it keeps from one evaluation to the next."""
         self._parts, self.buffers = None, Buffers(self.buffers.shape)
         return self
 
-    def at(self, parameters: FloatArray) -> ChainPoint:
-        """The objective seen from `parameters`."""
-        return ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+    @abstractmethod
+    def at(self, parameters: FloatArray) -> ChainObjectivePoint: ...
 
     def scores(self, theta: FloatArray, out: FloatArray) -> Scores:
         """Scores of labels, in `out`, and of transitions; -inf where they are forbidden."""
@@ -264,12 +235,12 @@ class _Partial:
     weights: FloatArray
 
 
-class ChainPoint:
-    """The likelihood at one parameter vector."""
+class ChainObjectivePoint(PenalizedPoint):
+    """A likelihood of chains at one parameter vector: a value, a gradient, and curvature by products."""
 
-    came_by: FloatArray | None = None
+    objective: ChainObjective
 
-    def __init__(self, objective: ChainLikelihood, theta: FloatArray, scores: Scores | None = None) -> None:
+    def __init__(self, objective: ChainObjective, theta: FloatArray, scores: Scores | None = None) -> None:
         self.objective, self.parameters = objective, theta
         o, loss = objective, None
         if scores is not None:
@@ -278,10 +249,10 @@ class ChainPoint:
             found = o.one_pass(theta)
             if found is not None:
                 loss, expected = found
-                self.gradient = expected - o.observed + o.penalty * theta
+                self.gradient = expected - o.observed + o.penalty_gradient(theta)
         if loss is None:
             loss = self.sums.loss - (0.0 if self.known is None else self.known.loss)
-        self.value = loss - float((o.observed * theta).sum()) + 0.5 * float((o.penalty * theta * theta).sum())
+        self.value = loss - float((o.observed * theta).sum()) + o.penalty_value(theta)
 
     @cached_property
     def scores(self) -> Scores:
@@ -323,57 +294,32 @@ class ChainPoint:
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        return o.features.adjoint(*self.residual()) - o.observed + o.penalty * self.parameters
+        return o.features.adjoint(self.residual()) - o.observed + o.penalty_gradient(self.parameters)
 
-    @property
-    def gap(self) -> float:
-        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; inf without penalty."""
-        penalty = self.objective.penalty
-        return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
-
-    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> ChainSubspace:
-        """Span of `directions`, and with `momentum` of the step that led here."""
-        return ChainSubspace(self, directions, momentum)
-
-    def divergence(self, c: float) -> float:
-        """See `mixture_divergence`."""
-        o, (U, A) = self.objective, self.scores
-        score = np.empty(len(o.weights))
-        viterbi.score(U, A.reshape(1, *A.shape), o.features.offsets, o.y, 0, len(score), score)
-        return mixture_divergence(score - self.sums.log_z, o.weights, c)
-
-    def along(self, direction: FloatArray) -> ChainRay:
-        return ChainRay(self, direction)
-
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v, with the Hessian of F itself."""
         return self._product(self.residual_change)
 
-    def _product(self, change: Callable[..., Scores]) -> Callable[[FloatArray], FloatArray]:
+    def _product(self, change: Callable[..., Scores]) -> Product:
         """Products with the curvature by which marginals `change` with scores, and the penalty."""
         features, penalty, buffers = self.objective.features, self.objective.penalty, self.objective.buffers
 
         def product(v: FloatArray) -> FloatArray:
             owner = Owner()
             image = features.forward(v, buffers.lend(owner))
-            return features.adjoint(*change(*image, buffers.lend(owner))) + penalty * v
+            return features.adjoint(change(*image, buffers.lend(owner))) + penalty * v
 
         return product
 
     def model(self, kind: str) -> QuadraticModel:
-        """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`).
-
-        The first has the Hessian of F if that is convex, else that of log Z.
-        """
-        if kind != "hessian":
-            return quadratic_bound(self, kind)
+        """A convex quadratic that is known by its products: with the Hessian of F if that is convex, else that of log Z."""
+        check_choice("kind", kind, ("hessian",))
         product = self.hessian_product() if self.objective.convex else self._product(self.sums.product)
         return ProductModel(self.parameters, self.value, self.gradient, product, self.preconditioner())
 
-    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
         """v -> v over a power of the diagonal of the Hessian of log Z and the penalty, which is positive."""
-        scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
-        return lambda v: scaling * v
+        return diagonal_scaling(self.diagonal, self.objective.least_diagonal, POWER)
 
     @cached_property
     def diagonal(self) -> FloatArray:
@@ -386,21 +332,76 @@ class ChainPoint:
         return np.maximum(found[1] + o.penalty, 1e-12)
 
 
-class ChainRay:
-    """The likelihood on a half-line. A step costs as much as a new point."""
+class ChainLikelihood(ChainObjective):
+    """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over chains.
 
-    def __init__(self, origin: ChainPoint, direction: FloatArray) -> None:
-        self.origin, self.direction = origin, direction
+    ``Z_i(y_i)`` sums over the labellings that agree with what is known: for known labels its logarithm is their score, which
+    is linear, and F is convex. With unknown labels it is the likelihood of a model with hidden variables: Hessian products
+    are those of F, which may be indefinite, while models and bounds have the curvature of ``log Z_i`` alone, which is at
+    least that (Jensen). See `ChainObjective` for the parameters.
+    """
+
+    def _offers(self, plain: bool) -> frozenset[Capability]:
+        offers = super()._offers(plain) | bound_capabilities(self.features)
+        if plain and self.features.divisible:
+            offers |= {Capability.BATCHES}
+            if self.has_gap and np.ptp(self.penalty) == 0.0:
+                offers |= {Capability.SWEEPS}
+        return offers
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> ChainBatches:
+        """The chains as mini-batches in random order, a part of them held out."""
+        return ChainBatches(self, random_state, validation)
+
+    def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
+        """Stochastic gradient descent on single chains."""
+        return ChainSweeps(self, theta, random_state)
+
+    @cached_property
+    def dense(self) -> DenseChains:
+        """The features written out, for bounds as matrices."""
+        return dense_chains(self.features)
+
+    def at(self, parameters: FloatArray) -> ChainPoint:
+        """The objective seen from `parameters`."""
+        return ChainPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+
+class ChainPoint(ChainObjectivePoint):
+    """The likelihood at one parameter vector."""
+
+    objective: ChainLikelihood
+    came_by: FloatArray | None = None
+
+    def along(self, direction: FloatArray) -> ChainRay:
+        return ChainRay(self, direction)
+
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> ChainSubspace:
+        """Span of `directions`, and with `momentum` of the step that led here."""
+        return ChainSubspace(self, directions, momentum)
+
+    def model(self, kind: str) -> QuadraticModel:
+        """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`)."""
+        return super().model(kind) if kind == "hessian" else quadratic_bound(self, kind)
+
+    def divergence(self, c: float) -> float:
+        """See `mixture_divergence`."""
+        o, (U, A) = self.objective, self.scores
+        score = np.empty(len(o.weights))
+        viterbi.score(U, A.reshape(1, *A.shape), o.features.offsets, o.y, 0, len(score), score)
+        return mixture_divergence(score - self.sums.log_z, o.weights, c)
+
+
+class ChainRay(PlainRay):
+    """The likelihood on a half-line."""
+
+    origin: ChainPoint
 
     @cached_property
     def image(self) -> Scores:
         """The scores of the direction."""
         o = self.origin.objective
         return o.features.forward(self.direction, o.buffers.lend(self))
-
-    def at(self, step: float) -> tuple[ChainPoint, float]:
-        point = self.origin.objective.at(self.origin.parameters + step * self.direction)
-        return point, float((point.gradient * self.direction).sum())
 
     def bound(self, radius: float = np.inf) -> LineBound:
         """A quadratic above the objective on this half-line, tightest for steps up to `radius`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.protocols import Capability
+from ...core.contracts.capabilities import Capability
 from ...core.results import FloatArray
 from ...softmax import PartitionBound
 from ..bounds import DenseChains, LineBound, chain_bound, line_curvatures

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.arrays.simplex import normalized
+from ...core.contracts.capabilities import Capability
 from ...core.errors import ModelFileError
 from ...core.memory import product
-from ...core.protocols import Capability
 from ...core.results import FloatArray, IntArray
 from ...core.stopped_short import one_warning
 from ...core.validation import check_choice, check_flag, check_weights

@@ -1,20 +1,24 @@
-"""What objectives on factor graphs share: features, states, weights, penalty."""
+"""What objectives on factor graphs share: features, states, weights, penalty, and the way along a line."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.results import FloatArray
 from ...core.validation import check_weights
-from ...objectives.by_products import ByProducts
+from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import check_states
 
+P = TypeVar("P", bound="GraphObjectivePoint")
 
-class GraphObjective(ByProducts):
+
+class GraphObjective(PenalizedObjective, Generic[P]):
     """Data of an objective on a factor graph, checked. See `GraphLikelihood` for its parameters."""
 
     def __init__(
@@ -27,9 +31,7 @@ class GraphObjective(ByProducts):
             raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(self.states)} rows")
         self.n_examples = max(len(self.states), graph.n_examples)
         self.weights = check_weights("weights", weights, self.n_examples)
-        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (self.size,))
-        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
-            raise ValueError("penalty must be finite and non-negative")
+        self.penalty = check_penalty(penalty, self.size)
         self.base = None if base is None else np.ascontiguousarray(base, dtype=np.float64)
         if self.base is not None and (self.base.shape != (graph.size,) or not (self.base < np.inf).all()):
             raise ValueError(f"base must have shape ({graph.size},) without NaN or +inf (-inf forbids)")
@@ -38,3 +40,41 @@ class GraphObjective(ByProducts):
         """``A theta + base``."""
         u = self.features.forward(theta)
         return u if self.base is None else u + self.base
+
+    def at(self, parameters: FloatArray) -> P:
+        """The objective seen from `parameters`."""
+        theta = np.ascontiguousarray(parameters, dtype=np.float64)
+        return self.with_potentials(theta, self.potentials(theta))
+
+    @abstractmethod
+    def with_potentials(self, theta: FloatArray, u: FloatArray) -> P:
+        """The point with parameters theta, whose potentials u are known."""
+
+
+class GraphObjectivePoint(PenalizedPoint):
+    """An objective on a factor graph at one parameter vector, with its potentials u."""
+
+    objective: GraphObjective[Any]
+    u: FloatArray
+
+    def along(self, direction: FloatArray) -> GraphRay:
+        return GraphRay(self, direction)
+
+
+class GraphRay:
+    """An objective on a factor graph on a half-line: potentials are linear in the step."""
+
+    def __init__(self, origin: GraphObjectivePoint, direction: FloatArray) -> None:
+        self.origin, self.direction = origin, direction
+
+    @cached_property
+    def image(self) -> FloatArray:
+        """The potentials of the direction."""
+        return self.origin.objective.features.forward(self.direction)
+
+    def at(self, step: float) -> tuple[GraphObjectivePoint, float]:
+        """The point at `step`, and the slope there."""
+        origin = self.origin
+        theta, u = origin.parameters + step * self.direction, origin.u + step * self.image
+        point: GraphObjectivePoint = origin.objective.with_potentials(theta, u)
+        return point, float((point.gradient * self.direction).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...core.arrays.weights import held_down
-from ...core.protocols import Capability, QuadraticModel
+from ...core.contracts.capabilities import Capability, Product
 from ...core.random import generator
 from ...core.results import FloatArray
 from ...core.warn import warn
-from ...objectives.products import ProductModel
+from ...objectives.penalized import diagonal_scaling
 from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
-from .base import GraphObjective
+from .base import GraphObjective, GraphObjectivePoint
 from .likelihood_objects import list_objects
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ EXACT_DIAGONAL, SIGNS = 200, 30
 DENSE_MOMENTS = 300
 
 
-class GraphComposite(GraphObjective):
+class GraphComposite(GraphObjective["CompositePoint"]):
     """``F(theta) = sum_i w_i sum_j beta_j Z_ij (-log p(x_Aj | x_Bj)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
 
     Z_ij is the share of object j in example i: its probability, or one or zero as drawn (see `CompositeLikelihood`).
@@ -57,7 +57,6 @@ class GraphComposite(GraphObjective):
         `memory_limit` of junction trees of large objects.
     """
 
-    costly_rays = False
     engine = "composite"
 
     def __init__(
@@ -80,7 +79,6 @@ class GraphComposite(GraphObjective):
         self.objects = list_objects(self.graph, composite)
         self.shares = self._draw()
         self.convex = not self.objects.hidden
-        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
         self.beta = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
         self._weigh()
@@ -161,51 +159,35 @@ class GraphComposite(GraphObjective):
         """What `choose` asks for: the same as matrices, unless they are large."""
         return self.at(theta).moments(dense=self.size <= DENSE_MOMENTS)
 
-    def at(self, parameters: FloatArray) -> CompositePoint:
-        """The objective seen from `parameters`."""
-        theta = np.ascontiguousarray(parameters, dtype=np.float64)
-        return CompositePoint(self, theta, self.potentials(theta))
+    def with_potentials(self, theta: FloatArray, u: FloatArray) -> CompositePoint:
+        return CompositePoint(self, theta, u)
 
 
-class CompositePoint:
+class CompositePoint(GraphObjectivePoint):
     """The composite likelihood at one parameter vector."""
 
-    came_by: FloatArray | None = None
-    result = rest = None
+    objective: GraphComposite
 
     def __init__(self, objective: GraphComposite, theta: FloatArray, u: FloatArray) -> None:
         self.objective, self.parameters, self.u = objective, theta, u
         o = objective
         self.sums: FreeSums = o.sets.at(u)
         value = self.sums.value - float((o.observed * theta).sum()) - o.constant
-        self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+        self.value = value + o.penalty_value(theta)
 
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        return o.features.adjoint(self.sums.gradient) - o.observed + o.penalty * self.parameters
+        return o.features.adjoint(self.sums.gradient) - o.observed + o.penalty_gradient(self.parameters)
 
-    @property
-    def gap(self) -> float:
-        """``sum g_j^2 / (2 penalty_j)``, at least ``F - minimum`` where F is convex; else inf."""
-        o = self.objective
-        return float(0.5 * np.sum(self.gradient**2 / o.penalty)) if o.has_gap else np.inf
-
-    def along(self, direction: FloatArray) -> CompositeRay:
-        return CompositeRay(self, direction)
-
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v."""
         o = self.objective
         return lambda v: _pulled_back(o.features, self.sums, v) + o.penalty * v
 
-    information_product = hessian_product
-
-    def model(self, kind: str) -> QuadraticModel:
-        """The Hessian as a quadratic that is known by its products."""
-        if kind != "hessian":
-            raise ValueError(f"composite likelihoods have no bound {kind!r}")
-        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+    def information_product(self) -> Product:
+        """The same: nothing is unknown."""
+        return self.hessian_product()
 
     @cached_property
     def diagonal(self) -> FloatArray:
@@ -213,10 +195,9 @@ class CompositePoint:
         o = self.objective
         return np.maximum(o.features.squared(self.sums.variances()) + o.penalty, 1e-12)
 
-    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
         """v -> v over the square root of the diagonal of the Hessian."""
-        scaling = np.maximum(self.diagonal, LEAST_CURVATURE * self.diagonal.max()) ** -POWER
-        return lambda v: scaling * v
+        return diagonal_scaling(self.diagonal, LEAST_CURVATURE * self.diagonal.max(), POWER)
 
     def score_chunks(self, beta: FloatArray | None = None) -> Iterator[FloatArray]:
         """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time; with
@@ -256,28 +237,15 @@ def _pulled_back(features: TiedTables, sums: FreeSums, v: FloatArray) -> FloatAr
     return features.adjoint(sums.product(features.forward(v)))
 
 
-def dense_hessian(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+def dense_hessian(product: Product, size: int) -> FloatArray:
     """A symmetric matrix from products with unit vectors."""
     H = np.column_stack([product(unit) for unit in np.eye(size)])
     return np.asarray(0.5 * (H + H.T))
 
 
-def _diagonal(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+def _diagonal(product: Product, size: int) -> FloatArray:
     """The diagonal of a matrix known by products: exactly if it is small, else from random signs."""
     if size <= EXACT_DIAGONAL:
         return np.array([product(unit)[j] for j, unit in enumerate(np.eye(size))])
     signs = np.where(generator(0).random((SIGNS, size)) < 0.5, -1.0, 1.0)
     return np.asarray(np.maximum(np.mean([z * product(z) for z in signs], axis=0), 0.0))
-
-
-class CompositeRay:
-    """The composite likelihood on a half-line."""
-
-    def __init__(self, origin: CompositePoint, direction: FloatArray) -> None:
-        self.origin, self.direction = origin, direction
-        self.image = origin.objective.features.forward(direction)
-
-    def at(self, step: float) -> tuple[CompositePoint, float]:
-        o = self.origin
-        point = CompositePoint(o.objective, o.parameters + step * self.direction, o.u + step * self.image)
-        return point, float((point.gradient * self.direction).sum())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
@@ -44,7 +42,7 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
     if method == "information":
         return inverse
     K = np.zeros_like(inverse)
-    for S in score_chunks(point):
+    for S in point.score_chunks():
         K += S.T @ S
     return np.asarray(inverse @ K @ inverse)
 
@@ -58,7 +56,7 @@ def determined(point: GraphPoint | CompositePoint) -> FloatArray:
 def graph_influence(point: GraphPoint | CompositePoint) -> FloatArray:
     """What the estimates change by, to first order, for each example that is added once more: H^-1 times its score."""
     _check_engine(point, "sandwich")
-    return np.asarray(np.concatenate(list(score_chunks(point))) @ _inverse(point) / point.objective.weights[:, None])
+    return np.asarray(np.concatenate(list(point.score_chunks())) @ _inverse(point) / point.objective.weights[:, None])
 
 
 def _inverse(point: GraphPoint | CompositePoint) -> FloatArray:
@@ -126,7 +124,7 @@ def graph_errors(
     check_count("draws", draws, minimum=1)
     signs = np.where(generator(random_state).random((draws, o.n_examples)) < 0.5, -1.0, 1.0)
     sums, first = np.zeros((draws, o.size)), 0
-    for S in score_chunks(point):
+    for S in point.score_chunks():
         sums += signs[:, first : first + len(S)] @ S
         first += len(S)
     product, scaling = point.information_product(), 1.0 / point.diagonal
@@ -137,37 +135,6 @@ def graph_errors(
     return np.asarray(np.sqrt(total / draws))
 
 
-def score_chunks(point: GraphPoint | CompositePoint) -> Iterator[FloatArray]:
-    """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time."""
-    if isinstance(point, CompositePoint):
-        return point.score_chunks()
-    return iter([example_scores(point)])
-
-
 def _matrix(point: GraphPoint | CompositePoint, complete: bool = False) -> FloatArray:
     product = point.hessian_product() if complete else point.information_product()
     return dense_hessian(product, point.objective.size)
-
-
-def example_scores(point: GraphPoint) -> FloatArray:
-    """Gradients of the weighted log-likelihood of each example, (examples, parameters)."""
-    o, e = point.objective, point.objective.evidence
-    g, A = o.graph, o.features.matrix
-    owner = g.factor_examples
-    row, factor, entry = e.settled_cells
-    cells, entries, values = [row * g.n_examples + owner[factor]], [entry], [np.ones(len(entry))]
-    if e.rest is not None and point.rest is not None:
-        example = np.repeat(e.rest.factor_examples, np.diff(e.rest.offsets))
-        cells.append(e.rest_rows[example] * g.n_examples + e.rest_examples[example])
-        entries.append(e.index)
-        values.append(point.rest.marginals)
-    expected: FloatArray | float = 0.0
-    if g.n_examples > 1:
-        cells.append(np.repeat(owner, np.diff(g.offsets)))
-        entries.append(np.arange(g.size))
-        values.append(-point.result.marginals)
-    else:
-        expected = o.features.adjoint(point.result.marginals)
-    where = (np.concatenate(cells), np.concatenate(entries))
-    M = sp.csr_matrix((np.concatenate(values), where), shape=(o.n_examples, g.size))
-    return np.asarray(o.weights[:, None] * ((M @ A).toarray() - expected))

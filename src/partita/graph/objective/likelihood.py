@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ...core.arrays.weights import held_down
-from ...core.protocols import Capability, QuadraticModel
+from ...core.contracts.capabilities import Capability, Product, QuadraticModel
 from ...core.results import FloatArray, Result
 from ...core.stopped_short import holding
 from ...core.validation import check_choice
 from ...objectives.dual_blocks import DualBlocks
+from ...objectives.penalized import diagonal_scaling
 from ...objectives.products import ProductModel
 from ..features.tied_tables import TiedTables
 from ..structure.covariance import EntryCovariance
 from ..structure.evidence import Evidence
 from ..structure.factor_graph import MIXED, FactorGraph
-from .base import GraphObjective
+from .base import GraphObjective, GraphObjectivePoint
 from .dual import graph_blocks
 from .majorization import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
 
@@ -37,7 +39,7 @@ FORCING, LOOSEST, SWEEPS = 0.1, 0.02, 150
 POWER = 0.5
 
 
-class GraphLikelihood(GraphObjective):
+class GraphLikelihood(GraphObjective["GraphPoint"]):
     """``F(theta) = sum_i w_i (log Z_i - log Z_i(y_i)) + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
 
     ``Z_i(y_i)`` sums over the configurations that agree with the known states: when all are known its logarithm is their
@@ -115,10 +117,9 @@ class GraphLikelihood(GraphObjective):
             used = counts > 0.0
             self.constant = float(counts[used] @ self.base[used])
         self.convex = self.evidence.rest is None and self.engine in CONVEX
-        self.has_gap = self.convex and bool(self.penalty.min(initial=np.inf) > 0.0)
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
         if self.engine == "exact":
-            self.capabilities |= {Capability.HESSIAN_PRODUCT} | bound_capabilities(self)
+            self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL} | bound_capabilities(self)
         if self.engine == "trw" and self.has_gap:
             self.capabilities |= {Capability.BLOCKS}
 
@@ -185,10 +186,8 @@ class GraphLikelihood(GraphObjective):
         """The dual of the tree-reweighted likelihood, at its start."""
         return graph_blocks(self)
 
-    def at(self, parameters: FloatArray) -> GraphPoint:
-        """The objective seen from `parameters`."""
-        theta = np.ascontiguousarray(parameters, dtype=np.float64)
-        return GraphPoint(self, theta, self.potentials(theta))
+    def with_potentials(self, theta: FloatArray, u: FloatArray) -> GraphPoint:
+        return GraphPoint(self, theta, u)
 
     def settle(self) -> None:
         """From now on messages settle as far as `options` say."""
@@ -203,9 +202,10 @@ class GraphLikelihood(GraphObjective):
             self._decrease *= 0.5
 
 
-class GraphPoint:
+class GraphPoint(GraphObjectivePoint):
     """The likelihood at one parameter vector."""
 
+    objective: GraphLikelihood
     came_by: FloatArray | None = None
 
     def __init__(self, objective: GraphLikelihood, theta: FloatArray, u: FloatArray) -> None:
@@ -215,7 +215,7 @@ class GraphPoint:
         value = float((o.mass * self.result.free_energy).sum()) - float((o.observed * theta).sum()) - o.constant
         if self.rest is not None:
             value -= float((o.rest_weights * self.rest.free_energy).sum())
-        self.value = value + 0.5 * float((o.penalty * theta * theta).sum())
+        self.value = value + o.penalty_value(theta)
         o.seen(self.value)
 
     @cached_property
@@ -224,7 +224,7 @@ class GraphPoint:
         residual = o.entry_mass * self.result.marginals
         if self.rest is not None:
             residual = residual - self._spread(self.rest.marginals)
-        return o.features.adjoint(residual) - o.observed + o.penalty * self.parameters
+        return o.features.adjoint(residual) - o.observed + o.penalty_gradient(self.parameters)
 
     def _spread(self, values: FloatArray) -> FloatArray:
         """Numbers for the entries of what is unknown, weighted, at their places in the whole."""
@@ -237,16 +237,11 @@ class GraphPoint:
 
     @property
     def gap(self) -> float:
-        """``sum g_j^2 / (2 penalty_j)`` plus the certificates of inference, at least ``F - minimum`` where F is convex; else
-        inf."""
+        """That of the penalty plus the certificates of inference."""
         o = self.objective
-        if not o.has_gap:
-            return np.inf
-        inference = 0.0 if self.result.certificate is None else float(o.mass @ self.result.certificate)
-        return float(0.5 * np.sum(self.gradient**2 / o.penalty)) + inference
-
-    def along(self, direction: FloatArray) -> GraphRay:
-        return GraphRay(self, direction)
+        if not o.has_gap or self.result.certificate is None:
+            return super().gap
+        return super().gap + float(o.mass @ self.result.certificate)
 
     def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace:
         """Span of `directions`, and with `momentum` of the step that led here."""
@@ -261,11 +256,11 @@ class GraphPoint:
         rest = self.objective.evidence.rest
         return None if rest is None else EntryCovariance(rest, self.u[self.objective.evidence.index])
 
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v, where H is the curvature of log Z and the penalty: above the Hessian where states are unknown."""
         return lambda v: self._product(v, observed=False)
 
-    def information_product(self) -> Callable[[FloatArray], FloatArray]:
+    def information_product(self) -> Product:
         """v -> H v with the Hessian itself, what unknown states take from it included."""
         return lambda v: self._product(v, observed=True)
 
@@ -289,24 +284,29 @@ class GraphPoint:
         o = self.objective
         return np.maximum(o.features.variances(self.result.marginals, o.entry_mass) + o.penalty, 1e-12)
 
-    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
         """v -> v over the square root of the diagonal of the Hessian."""
-        scaling = np.maximum(self.diagonal, self.objective.least_diagonal) ** -POWER
-        return lambda v: scaling * v
+        return diagonal_scaling(self.diagonal, self.objective.least_diagonal, POWER)
 
-
-class GraphRay:
-    """The likelihood on a half-line. A step costs as much as a new point."""
-
-    def __init__(self, origin: GraphPoint, direction: FloatArray) -> None:
-        self.origin, self.direction = origin, direction
-
-    @cached_property
-    def image(self) -> FloatArray:
-        """The potentials of the direction."""
-        return self.origin.objective.features.forward(self.direction)
-
-    def at(self, step: float) -> tuple[GraphPoint, float]:
-        origin = self.origin
-        point = GraphPoint(origin.objective, origin.parameters + step * self.direction, origin.u + step * self.image)
-        return point, float((point.gradient * self.direction).sum())
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each example, (examples, parameters): in one piece."""
+        o, e = self.objective, self.objective.evidence
+        g, A = o.graph, o.features.matrix
+        owner = g.factor_examples
+        row, factor, entry = e.settled_cells
+        cells, entries, values = [row * g.n_examples + owner[factor]], [entry], [np.ones(len(entry))]
+        if e.rest is not None and self.rest is not None:
+            example = np.repeat(e.rest.factor_examples, np.diff(e.rest.offsets))
+            cells.append(e.rest_rows[example] * g.n_examples + e.rest_examples[example])
+            entries.append(e.index)
+            values.append(self.rest.marginals)
+        expected: FloatArray | float = 0.0
+        if g.n_examples > 1:
+            cells.append(np.repeat(owner, np.diff(g.offsets)))
+            entries.append(np.arange(g.size))
+            values.append(-self.result.marginals)
+        else:
+            expected = o.features.adjoint(self.result.marginals)
+        where = (np.concatenate(cells), np.concatenate(entries))
+        M = sp.csr_matrix((np.concatenate(values), where), shape=(o.n_examples, g.size))
+        yield np.asarray(o.weights[:, None] * ((M @ A).toarray() - expected))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...core.arrays.weights import held_down
-from ...core.protocols import Capability
+from ...core.contracts.capabilities import Capability, Product
 from ...core.results import FloatArray, Result
 from ...core.stopped_short import holding
-from ...objectives.by_products import ByProducts
 from ...objectives.dual_blocks import DualBlocks
+from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
 from ..features import EdgeMap
 from .dual import matching_blocks
 
@@ -30,7 +30,7 @@ class Group:
     weights: FloatArray
 
 
-class MatchingLikelihood(ByProducts):
+class MatchingLikelihood(PenalizedObjective):
     """``F(theta) = sum_i w_i (log Z_rho(W_i) - <W_i, y_i>) + (l2 / 2) ||theta||^2`` with weights of edges linear in theta.
 
     log Z_rho is the largest negative free energy (see `engines.bethe`), a convex function of the weights, and its
@@ -52,14 +52,14 @@ class MatchingLikelihood(ByProducts):
 
     costly_rays = True
     capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
-    convex = True
 
     def __init__(
         self, groups: Sequence[Group], l2: float, rho: float | None = 1.0, tol: float = 1e-9, max_iter: int = 5000
     ) -> None:
         self.groups, self.l2, self.rho = list(groups), float(l2), rho
         self.size = self.groups[0].features.size
-        self.tol = tol
+        self.n_examples = sum(len(g.weights) for g in self.groups)
+        self.penalty, self.tol = np.full(self.size, self.l2), tol
         self.options: dict[str, Any] = {} if rho is None else {"rho": rho, "max_iter": max_iter}
         self.observed = sum(
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
@@ -97,8 +97,10 @@ class MatchingLikelihood(ByProducts):
         return MatchingPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
 
 
-class MatchingPoint:
+class MatchingPoint(PenalizedPoint):
     """The likelihood at one parameter vector."""
+
+    objective: MatchingLikelihood
 
     def __init__(self, objective: MatchingLikelihood, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
@@ -126,10 +128,10 @@ class MatchingPoint:
     def gap(self) -> float:
         """``||gradient||^2 / (2 l2)`` plus the certificates of inference: at least ``F - minimum``, and at least the
         distance of F from the dual objective at these probabilities."""
-        return 0.5 * float(self.gradient @ self.gradient) / self.objective.l2 + self.inference_gap
+        return quadratic_gap(self.gradient, self.objective.l2) + self.inference_gap
 
-    def along(self, direction: FloatArray) -> MatchingRay:
-        return MatchingRay(self, direction)
+    def along(self, direction: FloatArray) -> DotRay:
+        return DotRay(self, direction)
 
     @cached_property
     def diagonal(self) -> FloatArray:
@@ -141,18 +143,6 @@ class MatchingPoint:
             out += group.features.squares(group.weights[:, None] * tau * (1.0 - tau))
         return out
 
-    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
         """v -> v over the root of the diagonal of the Hessian."""
-        scaling = self.diagonal**-0.5
-        return lambda v: scaling * v
-
-
-class MatchingRay:
-    """The likelihood on a half-line. A step costs as much as a new point."""
-
-    def __init__(self, origin: MatchingPoint, direction: FloatArray) -> None:
-        self.origin, self.direction = origin, direction
-
-    def at(self, step: float) -> tuple[MatchingPoint, float]:
-        point = MatchingPoint(self.origin.objective, self.origin.parameters + step * self.direction)
-        return point, float(point.gradient @ self.direction)
+        return diagonal_scaling(self.diagonal, 0.0, 0.5)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.contracts.capabilities import BOUNDS
 from ...core.memory import check_memory
 from ...core.parallel import Workers
-from ...core.protocols import BOUNDS
 from ...core.results import FloatArray
 from ...core.validation import check_choice
 from ...numerics import curvature
@@ -64,8 +64,8 @@ class PotentialCurvature:
         """The matrices of some examples, times a factor."""
         raise NotImplementedError
 
-    def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-        """The sequential form (order, beta, kappa) of Algorithm 1."""
+    def sequence(self) -> curvature.Visits:
+        """The sequential form of Algorithm 1."""
         raise NotImplementedError
 
     def roots(self) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -73,7 +73,7 @@ class PotentialCurvature:
         width = int(np.diff(self.offsets).max())
         roots = np.zeros((int(self.offsets[-1]), width))
         examples = np.empty(len(roots), np.int64)
-        count = curvature.sequential_roots(*self.sequence(), self.offsets, 0, self.n_examples, roots, examples)
+        count = curvature.sequential_roots(self.sequence(), self.offsets, 0, self.n_examples, roots, examples)
         return roots[:count], examples[:count]
 
     def peak(self) -> FloatArray:
@@ -150,10 +150,10 @@ class RankOneCurvature(PotentialCurvature):
     def peak(self) -> FloatArray:
         return np.minimum(super().peak(), np.maximum.reduceat(self.D.ravel(), self.offsets[:-1]))
 
-    def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-        order, beta, kappa = np.empty(self.D.size, np.int64), np.empty(self.D.size), np.empty(self.D.size)
-        curvature.rank_one_sequence(self.D.ravel(), self.top, self.offsets, 0, self.n_examples, order, beta, kappa)
-        return order, beta, kappa
+    def sequence(self) -> curvature.Visits:
+        visits = _empty_visits(self.D.size)
+        curvature.rank_one_sequence(self.D.ravel(), self.top, self.offsets, 0, self.n_examples, visits)
+        return visits
 
     def diagonal(self) -> FloatArray:
         if self.D.ndim == 1:
@@ -175,24 +175,16 @@ class RankOneCurvature(PotentialCurvature):
 class SequentialCurvature(PotentialCurvature):
     """Algorithm 1 in potential space: products cost O(labels)."""
 
-    def __init__(
-        self,
-        order: NDArray[np.int64],
-        beta: FloatArray,
-        kappa: FloatArray,
-        offsets: NDArray[np.int64],
-        workers: Workers,
-    ) -> None:
+    def __init__(self, visits: curvature.Visits, offsets: NDArray[np.int64], workers: Workers) -> None:
         super().__init__(offsets, workers)
-        self.order, self.beta, self.kappa = order, beta, kappa
+        self.visits = visits
 
-    def sequence(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-        return self.order, self.beta, self.kappa
+    def sequence(self) -> curvature.Visits:
+        return self.visits
 
     def product(self, v: FloatArray) -> FloatArray:
         out = np.array(v, dtype=np.float64).ravel()
-        arguments = (self.order, self.beta, self.kappa, self.offsets)
-        tasks = [(*arguments, lo, hi, out) for lo, hi in self._ranges(6.0 * out.size)]
+        tasks = [(self.visits, self.offsets, lo, hi, out) for lo, hi in self._ranges(6.0 * out.size)]
         self.workers.run(curvature.sequential_product, tasks)
         return out.reshape(v.shape)
 
@@ -200,8 +192,8 @@ class SequentialCurvature(PotentialCurvature):
         n = int(self.offsets[1])
         check_memory(f"curvatures of {n} labels in {self.n_examples} examples", 4.0 * n * (n + 1) * self.n_examples)
         out = np.empty((n * (n + 1) // 2, self.n_examples))
-        arguments = (self.order, self.beta, self.kappa, n)
-        self.workers.run(curvature.sequential_pairs, [(*arguments, lo, hi, out) for lo, hi in self._ranges(3.0 * out.size)])
+        tasks = [(self.visits, n, lo, hi, out) for lo, hi in self._ranges(3.0 * out.size)]
+        self.workers.run(curvature.sequential_pairs, tasks)
         return out
 
 
@@ -217,6 +209,10 @@ class DifferenceCurvature(PotentialCurvature):
 
     def pairs(self) -> FloatArray:
         return self.first.pairs() - self.second.pairs()
+
+
+def _empty_visits(size: int) -> curvature.Visits:
+    return curvature.Visits(np.empty(size, np.int64), np.empty(size), np.empty(size))
 
 
 def potential_curvature(
@@ -252,7 +248,7 @@ def potential_curvature(
         arguments = (_RANK_ONE[kind], factor, flat, offsets, weights)
         workers.run(curvature.rank_one_weights, [(*arguments, lo, hi, D, top) for lo, hi in ranges])
         return RankOneCurvature(D.reshape(u.shape), top, offsets, workers)
-    order, beta, kappa = np.empty(flat.size, np.int64), np.empty_like(flat), np.empty_like(flat)
+    visits = _empty_visits(flat.size)
     head = (SEQUENTIAL[kind], flat, offsets, weights)
-    workers.run(curvature.sequential_weights, [(*head, lo, hi, order, beta, kappa) for lo, hi in ranges])
-    return SequentialCurvature(order, beta, kappa, offsets, workers)
+    workers.run(curvature.sequential_weights, [(*head, lo, hi, visits) for lo, hi in ranges])
+    return SequentialCurvature(visits, offsets, workers)

@@ -56,8 +56,7 @@ class Quadratic:
             product = self.features.curvature_product(self.potential.D, self.potential.top, vector)
         else:
             product = self.features.adjoint(self.potential.product(self.features.forward(vector)))
-        if isinstance(self.features, LinearMap):
-            self.features.remove_mean(product)
+        self.features.remove_mean(product)
         return product + self.penalty * vector
 
     def matrix(self) -> FloatArray:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ...core.contracts.progress import Progress
 from ...core.errors import ModelFileError
-from ...core.protocols import Progress
 from ...core.results import FloatArray, Solution, Status
 from ...core.validation import check_count, check_real, check_verbose
 from ...estimators.convergence import warn_if_short

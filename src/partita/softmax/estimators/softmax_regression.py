@@ -34,6 +34,7 @@ from ...estimators.loaded import (
 )
 from ...estimators.persistence import SavedModel
 from ...estimators.seeded_solver import seeded_solver
+from ...objectives.constraints.constrained import Constrained, compile_constraints
 from ...objectives.constraints.sets import check_constraints
 from ...objectives.information import warn_of_many_weights
 from ...report.progress import ProgressPrinter
@@ -42,7 +43,6 @@ from ...solvers.auto import make_solver
 from ...solvers.loop import minimize
 from ..features.linear import linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
-from ..objective.constrained import Constrained, compile_constraints
 from ..objective.covariance import SEPARATED_CLASSES, covariance
 from ..objective.elastic_net import ElasticNet, ElasticNetPoint
 from ..objective.likelihood import Likelihood

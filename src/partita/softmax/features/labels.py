@@ -69,6 +69,9 @@ class LabelFeatures:
         self.workers.run(dense.adjoint, tasks)
         return np.asarray(G.sum(0)[0])
 
+    def remove_mean(self, flat: FloatArray) -> None:
+        """Nothing: labels share all weights, so that none are the same for every label (see `LinearMap`)."""
+
     def outer(self, examples: NDArray[np.int64], roots: FloatArray) -> FloatArray:
         """Row m is ``sum_y roots[m, y] f(x, y)`` of example ``examples[m]``; `roots` is as wide as the largest set."""
         first = np.concatenate(([0], np.cumsum(self.counts)))[:-1]

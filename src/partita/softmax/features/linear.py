@@ -232,7 +232,7 @@ class DenseLinear(LinearMap):
         G, g = self._parts(len(ranges))
         rows = max(64, BLOCK_BYTES // (dtype.itemsize * max(1, self.n_columns)) // 4 * 4)
         tasks = [
-            (self.X, D, top, T, b, rows, lo, hi, np.empty((min(rows, hi - lo), self.n_outputs), dtype), G[c], g[c])
+            (self.X, D, top, T, b, lo, hi, np.empty((min(rows, hi - lo), self.n_outputs), dtype), G[c], g[c])
             for c, (lo, hi) in enumerate(ranges)
         ]
         self.workers.run(dense.curvature_product, tasks)

@@ -6,11 +6,30 @@ The binary kernels hold one score per example, the log-odds of label 1.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray, IntArray
 from ...numerics.curvature import beta, sigmoid
 from ...numerics.jit import kernel, sum_kernel
 from ...numerics.math import exp, log1p_unit
+
+
+class Targets(NamedTuple):
+    """What was observed: the label of each example, counted from the start of its label set, and its weight.
+
+    Attributes
+    ----------
+    y : int64 array (examples,)
+    w : array (examples,)
+    offsets : int64 array (examples + 1,)
+        Where the labels of each example begin in a flat array of scores. Binary kernels do not read it.
+    """
+
+    y: IntArray
+    w: FloatArray
+    offsets: IntArray
 
 
 @kernel
@@ -31,8 +50,9 @@ def log_partition(u, offsets, lo, hi, out):
 
 
 @sum_kernel
-def loss(u, offsets, y, w, lo, hi, p, r):
+def loss(u, targets, lo, hi, p, r):
     """Return sum w (log Z - u_y); write the marginals p and the residuals r = w (p - e_y)."""
+    y, w, offsets = targets
     total = 0.0
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
@@ -71,12 +91,13 @@ def loss(u, offsets, y, w, lo, hi, p, r):
 
 
 @sum_kernel
-def binary_loss(u, y, w, lo, hi, p, r):
+def binary_loss(u, targets, lo, hi, p, r):
     """As `loss`, for one log-odds per example and y in {0, 1}; p is the probability of label 1.
 
     The sum has a loop of its own: where sums and stores share one, the addresses of the arrays decide at run time whether it
     is vectorised, and the last digits change from call to call.
     """
+    y, w = targets.y, targets.w
     terms = np.empty(hi - lo)
     for i in range(lo, hi):
         s = u[i]
@@ -96,8 +117,9 @@ def binary_loss(u, y, w, lo, hi, p, r):
 
 
 @sum_kernel
-def slope(u, du, t, offsets, y, w, lo, hi, scratch):
+def slope(u, du, t, targets, lo, hi, scratch):
     """First and second derivative of the loss along u + t du. `scratch` has the length of u."""
+    y, w, offsets = targets
     first = 0.0
     second = 0.0
     for i in range(lo, hi):
@@ -128,8 +150,9 @@ def slope(u, du, t, offsets, y, w, lo, hi, scratch):
 
 
 @sum_kernel
-def binary_slope(u, du, t, y, w, lo, hi):
+def binary_slope(u, du, t, targets, lo, hi):
     """As `slope`, for one log-odds per example."""
+    y, w = targets.y, targets.w
     first = 0.0
     second = 0.0
     for i in range(lo, hi):
@@ -155,8 +178,9 @@ def binary_curvature(kind, u, w, lo, hi, D):
 
 
 @sum_kernel
-def subspace(u, du, c, offsets, y, w, lo, hi, gradient, hessian):
+def subspace(u, du, c, targets, lo, hi, gradient, hessian):
     """Loss at u + sum_a c_a du[a], with derivatives in c added to `gradient` (k) and `hessian` (k x k)."""
+    y, w, offsets = targets
     n_dirs = du.shape[0]
     start = offsets[lo]
     e = np.empty(offsets[hi] - start)
@@ -200,8 +224,9 @@ def subspace(u, du, c, offsets, y, w, lo, hi, gradient, hessian):
 
 
 @sum_kernel
-def binary_subspace(u, du, c, y, w, lo, hi, gradient, hessian):
+def binary_subspace(u, du, c, targets, lo, hi, gradient, hessian):
     """As `subspace`, for one log-odds per example."""
+    y, w = targets.y, targets.w
     n_dirs = du.shape[0]
     total = 0.0
     for i in range(lo, hi):

@@ -1,4 +1,4 @@
-"""Columns of an example matrix one at a time, for coordinate descent.
+"""Columns of an example matrix one at a time, for coordinate descent on a working set.
 
 `columns` is a tuple: ``(X,)`` holds column j of the data as the row X[j]; ``(data, indices, indptr)`` holds the columns of a
 sparse matrix, with unsigned indices. Numba drops the branch that the length of the tuple rules out, so one text serves both.
@@ -6,10 +6,36 @@ sparse matrix, with unsigned indices. Numba drops the branch that the length of 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray, IntArray
 from ...numerics.jit import kernel, sum_kernel
 from .newton import weighted_gram
+
+
+class WorkingSet(NamedTuple):
+    """The coordinates that a descent may change, sorted by label: m weights, each of one column in one label.
+
+    Attributes
+    ----------
+    columns : tuple
+        The data, as above.
+    label, column : unsigned arrays (m,)
+        Of each coordinate; the column as its place in `columns`.
+    first : int64 array (labels + 1,)
+        Label k owns the coordinates first[k] to first[k + 1].
+    l1, l2 : arrays (m,)
+        Penalties of each coordinate.
+    """
+
+    columns: Any
+    label: Any
+    column: Any
+    first: IntArray
+    l1: FloatArray
+    l2: FloatArray
 
 
 @sum_kernel
@@ -108,11 +134,12 @@ def by_label(labels, columns, slots, K):
 
 
 @sum_kernel
-def gram_dense(X, label, column, first, w, P, H):
-    """H = A' S A over the coordinates (label, column), sorted by label; the lower triangle at least.
+def gram_dense(X, working_set, w, P, H):
+    """H = A' S A over the working set, columns of the data being rows of X; the lower triangle at least.
 
-    Label k owns the coordinates first[k] to first[k + 1]. With one row of P, S = w p (1 - p).
+    S is the Hessian in the scores at probabilities P (labels x examples). With one row of P, S = w p (1 - p).
     """
+    label, column, first = working_set.label, working_set.column, working_set.first
     n = X.shape[1]
     K = P.shape[0]
     scaled = np.empty((2, n))

@@ -7,8 +7,11 @@ operations as there are coordinates; `by_columns` holds V = A (x - theta), and a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray
 from ...numerics.jit import kernel, sum_kernel
 from .columns import add, add_weighted, coupled_dot, curvature, dot
 from .newton import cholesky_solve
@@ -17,6 +20,25 @@ from .newton import cholesky_solve
 SWEEPS = 5
 #: Share of the diagonal added to the support's matrix, which collinear columns make singular.
 RIDGE = 1e-11
+
+
+class QuadraticModel(NamedTuple):
+    """The smooth part of the model of m coordinates, with S V = C_k (V_k - sum_l P_l V_l) for label k.
+
+    Attributes
+    ----------
+    theta : array (m,)
+        Where it touches the objective.
+    g : array (m,)
+        The gradient there.
+    C, P : arrays (labels, examples)
+        The Hessian in the scores, or a bound above it. One label does not read P.
+    """
+
+    theta: FloatArray
+    g: FloatArray
+    C: FloatArray
+    P: FloatArray
 
 
 @kernel
@@ -103,25 +125,26 @@ def support_step(H, z, x, l1):
 
 @sum_kernel
 def by_gram(H, z, l1, target, limit, x):
-    """Minimise with the matrix H at hand; z is the gradient at x, and follows it. Returns the sweeps."""
+    """Minimise with the matrix H at hand; z is the gradient at x, and follows it."""
     for sweep in range(limit):
         if gram_sweep(H, z, x, l1) <= target:
-            return sweep + 1
+            return
         if sweep % SWEEPS == SWEEPS - 1:
             support_step(H, z, x, l1)
-    return limit
 
 
 @sum_kernel
-def column_sweep(columns, label, column, which, count, C, P, V, mean, g, theta, h, l1, l2, x):
-    """One pass over the coordinates which[:count]; returns the largest change of a gradient.
+def column_sweep(working_set, model, which, h, V, mean, x):
+    """One pass over the coordinates `which`, whose curvatures are h[which]; returns the largest change of a gradient.
 
     One label: V holds C A (x - theta). Several: V = A (x - theta) and mean = sum_k P_k V_k, so that
     S V = C_k (V_k - mean).
     """
+    columns, label, column, _, l1, l2 = working_set
+    theta, g, C, P = model
     single = C.shape[0] == 1
     largest = 0.0
-    for c in range(count):
+    for c in range(len(which)):
         a = which[c]
         k, j = label[a], column[a]
         if single:
@@ -143,8 +166,10 @@ def column_sweep(columns, label, column, which, count, C, P, V, mean, g, theta, 
 
 
 @sum_kernel
-def by_columns(columns, label, column, C, P, g, theta, l1, l2, target, limit, x):
-    """Minimise with one column at a time. Returns the sweeps over all coordinates, those over the support in proportion."""
+def by_columns(working_set, model, target, limit, x):
+    """Minimise with one column at a time, until a sweep changes no gradient by more than `target`."""
+    columns, label, column, _, l1, l2 = working_set
+    C, P = model.C, model.P
     m = len(x)
     V = np.zeros_like(C)
     mean = np.zeros(C.shape[1])
@@ -158,9 +183,9 @@ def by_columns(columns, label, column, C, P, g, theta, l1, l2, target, limit, x)
     sweeps = 0.0
     while sweeps < limit:
         sweeps += 1.0
-        change = column_sweep(columns, label, column, everything, m, C, P, V, mean, g, theta, h, l1, l2, x)
+        change = column_sweep(working_set, model, everything, h, V, mean, x)
         if change <= target:
-            break
+            return
         count = 0
         for a in range(m):
             if x[a] != 0.0 or l1[a] == 0.0:
@@ -168,5 +193,4 @@ def by_columns(columns, label, column, C, P, g, theta, l1, l2, target, limit, x)
                 count += 1
         while sweeps < limit and change > 0.5 * target:
             sweeps += (count + 1.0) / m
-            change = column_sweep(columns, label, column, support, count, C, P, V, mean, g, theta, h, l1, l2, x)
-    return sweeps
+            change = column_sweep(working_set, model, support[:count], h, V, mean, x)

@@ -1,14 +1,34 @@
 """Observing a set of states per example: losses and derivatives of ``log sum_all exp u - log sum_allowed exp u``.
 
-As in `categorical`, the states of example i are u[offsets[i]:offsets[i+1]]; `allowed` marks those that were observed.
+As in `categorical`, the states of example i are u[offsets[i]:offsets[i+1]].
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray, IntArray
 from ...numerics.jit import kernel, sum_kernel
 from ...numerics.math import exp
+
+
+class Observed(NamedTuple):
+    """What was observed: the states that agree with it, and the weights of examples.
+
+    Attributes
+    ----------
+    allowed : bool array
+        In the order of flat scores.
+    w : array (examples,)
+    offsets : int64 array (examples + 1,)
+        Where the states of each example begin in the flat array of scores.
+    """
+
+    allowed: Any
+    w: FloatArray
+    offsets: IntArray
 
 
 @kernel
@@ -24,8 +44,9 @@ def largest(u, allowed, a, b):
 
 
 @sum_kernel
-def loss(u, offsets, allowed, w, lo, hi, p, q, r):
+def loss(u, observed, lo, hi, p, q, r):
     """Return the loss; write the marginals p, those given what is allowed q, and the residuals r = w (p - q)."""
+    allowed, w, offsets = observed
     total = 0.0
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
@@ -66,8 +87,9 @@ def loss(u, offsets, allowed, w, lo, hi, p, q, r):
 
 
 @sum_kernel
-def subspace(u, du, c, offsets, allowed, w, lo, hi, gradient, hessian):
+def subspace(u, du, c, observed, lo, hi, gradient, hessian):
     """Loss at u + sum_a c_a du[a], with derivatives in c added to `gradient` (k) and `hessian` (k x k)."""
+    allowed, w, offsets = observed
     n_dirs = du.shape[0]
     start = offsets[lo]
     e = np.empty(offsets[hi] - start)

@@ -7,10 +7,53 @@ of this.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray
 from ...numerics.jit import sum_kernel
 from . import categorical
+
+
+class SmallProblem(NamedTuple):
+    """A softmax regression with an l2 penalty.
+
+    Attributes
+    ----------
+    XT : array (columns, examples)
+        The transpose of the data, with a row of ones last if there are intercepts.
+    targets : Targets
+    penalty : array (columns,)
+        The l2 of a column, the same for all labels.
+    """
+
+    XT: FloatArray
+    targets: categorical.Targets
+    penalty: FloatArray
+
+
+class Iterate(NamedTuple):
+    """Weights and what the likelihood is there. Two classes have one label, whose score is the log-odds.
+
+    Attributes
+    ----------
+    theta : array (labels, columns)
+    g : array (labels, columns)
+        The gradient in theta.
+    U : array (examples, labels)
+        Scores.
+    P : array (examples, labels)
+        Probabilities.
+    R : array (examples, labels)
+        Residuals w (P - e_y), the gradient in U.
+    """
+
+    theta: FloatArray
+    g: FloatArray
+    U: FloatArray
+    P: FloatArray
+    R: FloatArray
 
 
 @sum_kernel
@@ -99,8 +142,10 @@ def cholesky_solve(H, b):
 
 
 @sum_kernel
-def direction(XT, w, P, G, T, penalty, D):
-    """Newton direction D (outputs x columns) at weights T with gradient G; X ends in a column of ones. Returns a status."""
+def direction(problem, here, D):
+    """Newton direction D (labels x columns) from an iterate. Returns a status."""
+    XT, w, penalty = problem.XT, problem.targets.w, problem.penalty
+    T, G, P = here.theta, here.g, here.P
     n, p = T.shape
     N = XT.shape[1]
     scaled = np.empty((2, N))
@@ -195,7 +240,7 @@ def add_products(XT, r, g):
 
 
 @sum_kernel
-def line_minimum(U, image, y, w, offsets, first, linear, quadratic, scratch):
+def line_minimum(targets, U, image, first, linear, quadratic, scratch):
     """A step t whose slope is at most a tenth of the `first`, by safeguarded Newton steps from t = 1.
 
     The penalty's slope at t is linear + t quadratic.
@@ -208,9 +253,9 @@ def line_minimum(U, image, y, w, offsets, first, linear, quadratic, scratch):
     t = 1.0
     for _ in range(12):
         if n == 1:
-            slope, bend = categorical.binary_slope(u, du, t, y, w, 0, N)
+            slope, bend = categorical.binary_slope(u, du, t, targets, 0, N)
         else:
-            slope, bend = categorical.slope(u, du, t, offsets, y, w, 0, N, scratch)
+            slope, bend = categorical.slope(u, du, t, targets, 0, N, scratch)
         slope += linear + t * quadratic
         bend += quadratic
         if abs(slope) <= 0.1 * abs(first):
@@ -226,14 +271,17 @@ def line_minimum(U, image, y, w, offsets, first, linear, quadratic, scratch):
 
 
 @sum_kernel
-def trial(XT, w, y, offsets, P, G, T, U, penalty, D, image, P1, R1, U1, T1, G1):
-    """The Newton direction, its image in the scores, and everything at the best step along it.
+def trial(problem, here, D, image, there):
+    """The Newton direction D (labels x columns) and the iterate at the best step along it.
 
-    Returns (status, step, value, slope).
+    `image` (examples x labels) becomes the change of scores along D. Returns (status, step, value, slope).
     """
+    XT, targets, penalty = problem
+    T, G, U = here.theta, here.g, here.U
+    T1, G1, U1, P1, R1 = there
     n, p = T.shape
     N = XT.shape[1]
-    if direction(XT, w, P, G, T, penalty, D) != 0:
+    if direction(problem, here, D) != 0:
         return 1, 0.0, 0.0, 0.0
     column = np.empty(N)
     for k in range(n):
@@ -250,14 +298,14 @@ def trial(XT, w, y, offsets, P, G, T, U, penalty, D, image, P1, R1, U1, T1, G1):
     for k in range(n):
         for a in range(p):
             first += G[k, a] * D[k, a]
-    step = line_minimum(U, image, y, w, offsets, first, linear, quadratic, P1.ravel())
+    step = line_minimum(targets, U, image, first, linear, quadratic, P1.ravel())
     for i in range(N):
         for k in range(n):
             U1[i, k] = U[i, k] + step * image[i, k]
     if n == 1:
-        value = categorical.binary_loss(U1.ravel(), y, w, 0, N, P1.ravel(), R1.ravel())
+        value = categorical.binary_loss(U1.ravel(), targets, 0, N, P1.ravel(), R1.ravel())
     else:
-        value = categorical.loss(U1.ravel(), offsets, y, w, 0, N, P1.ravel(), R1.ravel())
+        value = categorical.loss(U1.ravel(), targets, 0, N, P1.ravel(), R1.ravel())
     slope = 0.0
     for k in range(n):
         for a in range(p):

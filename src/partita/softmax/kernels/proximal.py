@@ -9,12 +9,15 @@ run time whether it is vectorised, and the last digits of a sum would depend on 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray
 from ...numerics.jit import sum_kernel
 from ...numerics.math import exp, log1p_unit
 from .columns import add, dot, gram_dense, gram_sparse, rows_of
-from .coordinate import by_columns, by_gram, violation
+from .coordinate import QuadraticModel, by_columns, by_gram, violation
 from .newton import cholesky_solve
 
 #: Share of the predicted decrease that a step must bring.
@@ -36,9 +39,49 @@ EXACT_COLUMNS = 0.3
 KEEP = 0.2
 
 
+class Scores(NamedTuple):
+    """Scores and what the loss is there, label by label.
+
+    Attributes
+    ----------
+    U : array (labels, examples)
+        Scores; of two classes one row, the log-odds.
+    P : array (labels, examples)
+        Probabilities.
+    R : array (labels, examples)
+        Residuals w (P - e_y), the gradient of the loss in U.
+    """
+
+    U: FloatArray
+    P: FloatArray
+    R: FloatArray
+
+
+class Step(NamedTuple):
+    """A step of a working set of m coordinates.
+
+    Attributes
+    ----------
+    x : array (m,)
+        Where a full step ends.
+    d : array (m,)
+        The step, x - theta.
+    V : array (labels, examples)
+        Its image in the scores.
+    slope : float
+        The change of the objective that the first-order model predicts.
+    """
+
+    x: FloatArray
+    d: FloatArray
+    V: FloatArray
+    slope: float
+
+
 @sum_kernel
-def binary_loss(U, y, w, P, R):
+def binary_loss(U, targets, P, R):
     """sum_i w_i (-log p(y_i)); writes the probability of label 1 and the residual w (p - y)."""
+    y, w = targets.y, targets.w
     n = U.shape[1]
     losses = np.empty(n)
     for i in range(n):
@@ -56,11 +99,12 @@ def binary_loss(U, y, w, P, R):
 
 
 @sum_kernel
-def loss(U, y, w, P, R):
+def loss(U, targets, P, R):
     """sum_i w_i (-log p(y_i)); writes the probabilities P and the residuals R = w (P - e_y)."""
+    y, w = targets.y, targets.w
     K, n = U.shape
     if K == 1:
-        return binary_loss(U, y, w, P, R)
+        return binary_loss(U, targets, P, R)
     top = U[0].copy()
     for k in range(1, K):
         for i in range(n):
@@ -98,8 +142,9 @@ def loss(U, y, w, P, R):
 
 
 @sum_kernel
-def penalty(x, l1, l2):
+def penalty(working_set, x):
     """sum_a l1_a |x_a| + l2_a x_a^2 / 2"""
+    l1, l2 = working_set.l1, working_set.l2
     total = 0.0
     for a in range(len(x)):
         total += l1[a] * abs(x[a]) + 0.5 * l2[a] * x[a] * x[a]
@@ -107,8 +152,13 @@ def penalty(x, l1, l2):
 
 
 @sum_kernel
-def fit_intercepts(U, y, w, accuracy, value, P, R, b):
-    """Newton's method on free intercepts, in place: U, its P and R, and b. Takes and returns the loss."""
+def fit_intercepts(targets, accuracy, value, b, scores):
+    """Newton's method on free intercepts b (labels), until no slope exceeds `accuracy`, in place.
+
+    Takes and returns the loss.
+    """
+    w = targets.w
+    U, P, R = scores
     K, n = U.shape
     m = max(1, K - 1)  # with several labels the last one's is held: a constant added to all changes nothing
     H = np.empty((m, m))
@@ -144,12 +194,12 @@ def fit_intercepts(U, y, w, accuracy, value, P, R, b):
             for k in range(K):
                 for i in range(n):
                     trial[k, i] = U[k, i] + t * d[k]
-            following = loss(trial, y, w, P, R)
+            following = loss(trial, targets, P, R)
             lower = following <= value * (1.0 + ROUNDING)
             if not lower:
                 t *= 0.25
         if not lower:
-            value = loss(U, y, w, P, R)
+            value = loss(U, targets, P, R)
             break
         flat = following >= value * (1.0 - 1e3 * ROUNDING)
         value = following
@@ -161,11 +211,13 @@ def fit_intercepts(U, y, w, accuracy, value, P, R, b):
 
 
 @sum_kernel
-def line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R):
-    """Shorten the step from theta towards x until the objective falls as predicted; theta, U, P, R move there.
+def line_search(working_set, targets, step, value, theta, scores, trial):
+    """Shorten a step until the objective falls as predicted; theta and the scores move there. `trial` is scratch, as U.
 
-    Returns the step, 0 if there is none, and the objective.
+    Returns the length of the step, 0 if there is none, and the objective.
     """
+    U, P, R = scores
+    x, _, V, slope = step
     K, n = U.shape
     at = np.empty_like(theta)
     t = 1.0
@@ -175,14 +227,14 @@ def line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R):
                 trial[k, i] = U[k, i] + t * V[k, i]
         for a in range(len(theta)):
             at[a] = x[a] if t == 1.0 else theta[a] + t * (x[a] - theta[a])
-        following = loss(trial, y, w, P, R) + penalty(at, l1, l2)
+        following = loss(trial, targets, P, R) + penalty(working_set, at)
         noise = ROUNDING * abs(value)
         if following <= value + DECREASE * t * slope or (-slope <= 1e3 * noise and following <= value + noise):
             theta[:] = at
             U[:] = trial
             return t, following
         t *= 0.5 if t > 0.1 else 0.1
-    return 0.0, loss(U, y, w, P, R) + penalty(theta, l1, l2)
+    return 0.0, loss(U, targets, P, R) + penalty(working_set, theta)
 
 
 @sum_kernel
@@ -198,11 +250,14 @@ def room(theta, x):
 
 
 @sum_kernel
-def extrapolate(U, V, y, w, d, l1, l2, value, slope, longest, trial, theta, P, R):
-    """Go on from a full step d, whose image is V, while that pays. `slope` is that at its start. Returns the objective.
+def extrapolate(working_set, targets, step, longest, value, theta, scores, trial):
+    """Go on after a full step, as far as `longest` times its length, while that pays. Returns the objective.
 
     Far from the optimum the steps of Newton's method fall short on likelihoods, and further steps need no data.
     """
+    U, P, R = scores
+    _, d, V, slope = step
+    l1, l2 = working_set.l1, working_set.l2
     K, n = U.shape
     at = theta.copy()
     done = 1.0
@@ -220,9 +275,9 @@ def extrapolate(U, V, y, w, d, l1, l2, value, slope, longest, trial, theta, P, R
                 trial[k, i] = U[k, i] + (t - done) * V[k, i]
         for a in range(len(d)):
             at[a] = theta[a] + (t - done) * d[a]
-        following = loss(trial, y, w, P, R) + penalty(at, l1, l2)
+        following = loss(trial, targets, P, R) + penalty(working_set, at)
         if not following < value:
-            loss(U, y, w, P, R)
+            loss(U, targets, P, R)
             break
         value = following
         theta[:] = at
@@ -232,8 +287,9 @@ def extrapolate(U, V, y, w, d, l1, l2, value, slope, longest, trial, theta, P, R
 
 
 @sum_kernel
-def image(columns, label, column, d, V):
+def image(working_set, d, V):
     """V = A d"""
+    columns, label, column = working_set.columns, working_set.label, working_set.column
     V[:] = 0.0
     for a in range(len(d)):
         if d[a] != 0.0:
@@ -241,8 +297,9 @@ def image(columns, label, column, d, V):
 
 
 @sum_kernel
-def largest_violation(columns, label, column, R, theta, l1, l2, g):
-    """Write the gradient of the smooth part; return the largest violation."""
+def largest_violation(working_set, R, theta, g):
+    """Write the gradient of the smooth part; return the largest violation of the optimality conditions."""
+    columns, label, column, _, l1, l2 = working_set
     largest = 0.0
     for a in range(len(theta)):
         g[a] = dot(columns, column[a], R[label[a]]) + l2[a] * theta[a]
@@ -272,19 +329,12 @@ def holds_gram(entries, pairs, m):
 
 
 @sum_kernel
-def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_value, theta, U, P, R, counts):
-    """Proximal Newton steps on the coordinates until no violation exceeds `tolerance`, in place.
-
-    Coordinates are sorted by label; label k owns first[k] to first[k + 1]. `counts` receives the steps, sweeps and Hessians.
-    Takes and returns the loss.
-    """
-    K, n = U.shape
-    m = len(theta)
-    g, x, z = np.empty(m), np.empty(m), np.empty(m)
-    V, trial = np.empty((K, n)), np.empty((K, n))
+def gram_plan(columns, column, n):
+    """Whether to hold the Gram matrix of the coordinates, and for sparse data their entries by example, as `rows_of`."""
+    m = len(column)
     if len(columns) == 1:
-        entries = float(m) * n
         rows = (np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0))
+        entries = float(m) * n
         gram = entries <= DENSE_LIMIT and holds_gram(entries, 0.5 * entries * m / 4.0, m)
     else:
         rows = rows_of(columns, column, n)
@@ -293,44 +343,69 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_
         for i in range(n):
             pairs += 0.5 * float(rows[0][i + 1] - rows[0][i]) ** 2
         gram = holds_gram(entries, pairs, m)
+    return rows, gram
+
+
+@sum_kernel
+def hessian(columns, rows, working_set, w, P, H):
+    """H = A' S A + diag(l2) over the working set, `columns` being its data, from what `gram_plan` gave."""
+    if len(columns) == 1:
+        gram_dense(columns[0], working_set, w, P, H)
+    else:
+        gram_sparse(rows, working_set.label, w, P, H)
+    for a in range(len(H)):
+        H[a, a] += working_set.l2[a]
+        for b in range(a):
+            H[b, a] = H[a, b]
+
+
+@sum_kernel
+def move(working_set, targets, step, value, theta, scores, trial):
+    """A line search, and further where a full step falls short. Returns the length of the step, and the objective."""
+    if not step.slope < 0.0:
+        return 0.0, value
+    longest = room(theta, step.x)
+    length, value = line_search(working_set, targets, step, value, theta, scores, trial)
+    if length == 1.0 and longest > 1.0:
+        value = extrapolate(working_set, targets, step, longest, value, theta, scores, trial)
+    return length, value
+
+
+@sum_kernel
+def descend(working_set, targets, tolerance, limit, loss_value, theta, scores):
+    """Proximal Newton steps on a working set until no violation exceeds `tolerance`, at most `limit` of them.
+
+    theta (m) and the scores move in place. Takes and returns the loss.
+    """
+    U, P, R = scores
+    l1, m = working_set.l1, len(theta)
+    g, x, z = np.empty(m), np.empty(m), np.empty(m)
+    V, trial = np.empty_like(U), np.empty_like(U)
+    rows, gram = gram_plan(working_set.columns, working_set.column, U.shape[1])
     H = np.empty((m, m)) if gram else np.empty((0, 0))
-    value = loss_value + penalty(theta, l1, l2)
-    worst = largest_violation(columns, label, column, R, theta, l1, l2, g)
+    value = loss_value + penalty(working_set, theta)
+    worst = largest_violation(working_set, R, theta, g)
     kept, majorize = False, False
     for _ in range(limit):
         if worst <= tolerance:
             break
-        counts[0] += 1
         x[:] = theta
         target = max(0.3 * tolerance, (EXACT_GRAM if gram else EXACT_COLUMNS) * worst)
         if gram and not majorize:
             if not kept:
-                if len(columns) == 1:
-                    gram_dense(columns[0], label, column, first, w, P, H)
-                else:
-                    gram_sparse(rows, label, w, P, H)
-                for a in range(m):
-                    H[a, a] += l2[a]
-                    for b in range(a):
-                        H[b, a] = H[a, b]
-                counts[2] += 1
+                hessian(working_set.columns, rows, working_set, targets.w, P, H)
             z[:] = g
-            counts[1] += by_gram(H, z, l1, target, 200, x)
+            by_gram(H, z, l1, target, 200, x)
         else:
-            C, Q = curvature_weights(w, P, majorize)
-            counts[1] += by_columns(columns, label, column, C, Q, g, theta, l1, l2, target, 100, x)
+            C, Q = curvature_weights(targets.w, P, majorize)
+            by_columns(working_set, QuadraticModel(theta, g, C, Q), target, 100, x)
         slope = 0.0
         for a in range(m):
             z[a] = x[a] - theta[a]
             slope += g[a] * z[a] + l1[a] * (abs(x[a]) - abs(theta[a]))
-        image(columns, label, column, z, V)
-        step = 0.0
-        if slope < 0.0:
-            longest = room(theta, x)
-            step, value = line_search(U, V, y, w, theta, x, l1, l2, value, slope, trial, P, R)
-            if step == 1.0 and longest > 1.0:
-                value = extrapolate(U, V, y, w, z, l1, l2, value, slope, longest, trial, theta, P, R)
-        if step == 0.0:
+        image(working_set, z, V)
+        length, value = move(working_set, targets, Step(x, z, V, slope), value, theta, scores, trial)
+        if length == 0.0:
             if not gram or not kept:
                 if majorize:
                     break
@@ -339,17 +414,18 @@ def descend(columns, label, column, first, y, w, l1, l2, tolerance, limit, loss_
             continue
         majorize = False
         before = worst
-        worst = largest_violation(columns, label, column, R, theta, l1, l2, g)
-        kept = step == 1.0 and worst <= KEEP * before
-    return value - penalty(theta, l1, l2)
+        worst = largest_violation(working_set, R, theta, g)
+        kept = length == 1.0 and worst <= KEEP * before
+    return value - penalty(working_set, theta)
 
 
 @sum_kernel
-def divergence(P, y, w, c):
+def divergence(P, targets, c):
     """sum_i w_i KL(q_i || p_i) for q = e_y + c (p - e_y).
 
     P is (examples x labels). One column holds the log-odds instead: of two probabilities one may be too small for 1 - p.
     """
+    y, w = targets.y, targets.w
     total = 0.0
     log_c = np.log(c) if c > 0.0 else 0.0
     for i in range(P.shape[0]):

@@ -11,7 +11,7 @@ from ...core.results import FloatArray
 from ...numerics.linalg import CholeskyFactor
 from ..bounds.quadratic import GaugeFactor
 from ..features.linear import LinearMap
-from .likelihood import LikelihoodPoint
+from .likelihood import SoftmaxPoint
 from .separation import INFORMED, separation
 
 #: Parameters above which the covariance matrix is refused.
@@ -27,7 +27,7 @@ SEPARATED_CLASSES = (
 )
 
 
-def covariance(point: LikelihoodPoint, robust: bool = False) -> FloatArray:
+def covariance(point: SoftmaxPoint, robust: bool = False) -> FloatArray:
     """H^-1, or H^-1 J H^-1 with J the sum of outer products of the examples' scores.
 
     H is the Hessian of the objective, penalty included. Directions that change no probability (the same constant on every
@@ -80,7 +80,7 @@ def _check_identified(information: FloatArray, limit: FloatArray) -> float:
     return float(np.linalg.eigvalsh(root.T @ symmetric @ root)[0])
 
 
-def _score_products(point: LikelihoodPoint) -> FloatArray:
+def _score_products(point: SoftmaxPoint) -> FloatArray:
     """sum_i g_i g_i' of the unpenalised scores g_i = A_i' r_i (weights enter squared)."""
     features, r = point.objective.features, point.residual
     if not isinstance(features, LinearMap):

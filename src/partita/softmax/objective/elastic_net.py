@@ -6,13 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ...core.protocols import Capability
+from ...core.contracts.capabilities import Capability
+from ...core.contracts.point import Ray
 from ...core.results import FloatArray, IntArray
-from ...objectives.l1 import check_l1, fenchel_gap, shortest_subgradient
+from ...objectives.l1 import check_l1, fenchel_gap, no_ray, shortest_subgradient
+from ...objectives.penalized import OnLikelihood
 from ..features.linear import LinearMap
 from ..kernels import proximal
-from ..kernels.columns import by_label
-from .likelihood import Likelihood, LikelihoodPoint, OnLikelihood
+from ..kernels.columns import WorkingSet, by_label
+from .likelihood import Likelihood, LikelihoodPoint, SoftmaxPoint
 
 #: Proximal Newton steps in one descent.
 STEPS = 30
@@ -22,7 +24,7 @@ CENTRED = 1e-13
 FAR_FROM_CENTRED = 1e-9
 
 
-class ElasticNet(OnLikelihood):
+class ElasticNet(OnLikelihood[Likelihood]):
     """``F(theta) = likelihood(theta) + sum_j l1_j |theta_j|``, where the likelihood has its own l2 penalty.
 
     Parameters
@@ -46,6 +48,7 @@ class ElasticNet(OnLikelihood):
         super().__init__(likelihood)
         self.features: LinearMap = likelihood.features
         self.l1 = check_l1(l1, self.size)
+        self.targets = likelihood.structure.targets(likelihood.y, likelihood.weights)
         self.capabilities = frozenset({Capability.WORKING_SET})
         free = (self.l1 == 0.0) & (likelihood.penalty == 0.0)
         self.free: IntArray = np.flatnonzero(free)
@@ -65,7 +68,7 @@ class ElasticNet(OnLikelihood):
 class ElasticNetPoint:
     """The objective at one parameter vector; `smooth` is the likelihood there."""
 
-    def __init__(self, objective: ElasticNet, smooth: LikelihoodPoint, centred: bool = False) -> None:
+    def __init__(self, objective: ElasticNet, smooth: SoftmaxPoint, centred: bool = False) -> None:
         self.objective, self.smooth = objective, smooth
         self.parameters = smooth.parameters
         self.value = smooth.value + float((objective.l1 * np.abs(self.parameters)).sum())
@@ -81,29 +84,26 @@ class ElasticNetPoint:
         """The point with free intercepts at their best values."""
         if self._is_centred:
             return self
-        theta, U, P, R = self._by_label()
-        return self._moved(theta, U, P, R, self._loss)
+        return self._moved(self.parameters.copy(), self._by_label(), self._loss)
 
     @property
     def _loss(self) -> float:
         theta = self.parameters
         return self.smooth.value - 0.5 * float((self.objective.likelihood.penalty * theta * theta).sum())
 
-    def _by_label(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Copies of the parameters, and of scores, probabilities and residuals as (labels, examples)."""
+    def _by_label(self) -> proximal.Scores:
+        """Copies of scores, probabilities and residuals, as kernels change them."""
         smooth = self.smooth
-        U, P, R = (np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual))
-        return self.parameters.copy(), U, P, R
+        return proximal.Scores(*(np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual)))
 
-    def _moved(self, theta: FloatArray, U: FloatArray, P: FloatArray, R: FloatArray, loss: float) -> ElasticNetPoint:
+    def _moved(self, theta: FloatArray, scores: proximal.Scores, loss: float) -> ElasticNetPoint:
         """The point at `theta` with free intercepts at their best values; takes over the arrays."""
         o = self.objective
         likelihood = o.likelihood
         if len(o.free):
-            intercepts = theta[o.free[0] :]
-            loss = proximal.fit_intercepts(U, likelihood.y, likelihood.weights, CENTRED * o.scale, loss, P, R, intercepts)
+            loss = proximal.fit_intercepts(o.targets, CENTRED * o.scale, loss, theta[o.free[0] :], scores)
         value = loss + 0.5 * float((likelihood.penalty * theta * theta).sum())
-        u, p, r = (np.ascontiguousarray(a.T) for a in (U, P, R))
+        u, p, r = (np.ascontiguousarray(a.T) for a in scores)
         return ElasticNetPoint(o, LikelihoodPoint(likelihood, theta, u, (value, p, r)), centred=True)
 
     @property
@@ -131,28 +131,27 @@ class ElasticNetPoint:
         """sum_i w_i KL(q_i || p_i) with q = e_y + c (p - e_y): s = 1 - p_y is scaled by c."""
         if c >= 1.0:
             return 0.0
-        likelihood = self.objective.likelihood
         p = self.smooth.u if self.objective.features.n_outputs == 1 else self.smooth.marginals
-        return float(proximal.divergence(p, likelihood.y, likelihood.weights, c))
+        return float(proximal.divergence(p, self.objective.targets, c))
+
+    def along(self, direction: FloatArray) -> Ray:
+        raise no_ray("descend on a working set")
 
     def descend(self, coordinates: IntArray, tolerance: float) -> ElasticNetPoint:
-        """See `core.protocols.Point`."""
+        """See `HasWorkingSet`."""
         start, o = self.centred, self.objective
         if not len(coordinates):
             return start
         wanted = np.zeros(o.size, bool)
         wanted[coordinates] = wanted[o.free] = True
         chosen = np.flatnonzero(wanted)
-        likelihood = o.likelihood
         labels, columns = o.features.places(chosen)
         held, slots = o.features.hold_columns(columns)
         order, label, column, first = by_label(labels, columns, slots, o.features.n_outputs)
         chosen = chosen[order]
-        theta, U, P, R = start._by_label()
-        part, counts = theta[chosen], np.zeros(3)
-        loss = proximal.descend(
-            *(held, label, column, first, likelihood.y, likelihood.weights, o.l1[chosen], likelihood.penalty[chosen]),
-            *(tolerance, STEPS, start._loss, part, U, P, R, counts),
-        )
+        working_set = WorkingSet(held, label, column, first, o.l1[chosen], o.likelihood.penalty[chosen])
+        theta, scores = start.parameters.copy(), start._by_label()
+        part = theta[chosen]
+        loss = proximal.descend(working_set, o.targets, tolerance, STEPS, start._loss, part, scores)
         theta[chosen] = part
-        return start._moved(theta, U, P, R, loss)
+        return start._moved(theta, scores, loss)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize as scipy_minimize
 
+from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
-from ...core.protocols import Capability
 from ...core.results import FloatArray
 from ..bounds.potential import DifferenceCurvature, potential_curvature
 from ..bounds.quadratic import Quadratic
@@ -19,20 +18,14 @@ from ..features.labels import LabelFeatures
 from ..features.linear import LinearMap
 from ..kernels import latent as kernels
 from ..structure import Binary, Categorical, subspace_sums
-from .likelihood import Likelihood, LikelihoodPoint
+from .likelihood import COMMON, Likelihood, SoftmaxObjective, SoftmaxPoint
 
-CAPABILITIES = frozenset(
-    {
-        *(Capability.SMOOTH, Capability.SUBSPACE, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER),
-        *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND, Capability.EM_STEP),
-    }
-)
 #: Most evaluations of one step of EM, and the gradient for each example at which it ends: below any tolerance of the whole,
 #: which would otherwise be out of reach.
 INNER, INNER_TOL = 30, 1e-9
 
 
-class LatentLikelihood(Likelihood):
+class LatentLikelihood(SoftmaxObjective):
     """``F(theta) = sum_i w_i (log sum_k exp s_ik - log sum_{k allowed for i} exp s_ik) + linear + penalty``.
 
     The outputs of the feature map are states, and of each example only a set of states is known: pairs of its label and
@@ -52,8 +45,10 @@ class LatentLikelihood(Likelihood):
     allowed : array of bool
         In the shape of the scores, (examples, states) or flat for ragged sets: which states agree with what was observed.
     weights, penalty, linear
-        As in `Likelihood`.
+        As in `SoftmaxObjective`.
     """
+
+    convex = False
 
     def __init__(
         self,
@@ -81,12 +76,9 @@ class LatentLikelihood(Likelihood):
         places = np.where(possible.ravel(), np.arange(possible.size), possible.size)
         first = np.minimum.reduceat(places, offsets[:-1]) - offsets[:-1]
         super().__init__(features, structure, first, weights=weights, penalty=penalty, linear=linear, workers=workers)
-        self.capabilities = CAPABILITIES
-        self.has_gap = False  # no dual: F is not convex
 
-    @property
-    def strong_cost(self) -> float:
-        return np.inf
+    def _offers(self) -> frozenset[Capability]:
+        return COMMON | {Capability.EM_STEP}
 
     def view(self, theta: FloatArray, u: FloatArray) -> LatentPoint:
         return LatentPoint(self, theta, u)
@@ -94,22 +86,25 @@ class LatentLikelihood(Likelihood):
     def loss(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         return self.sums(u)[:3]
 
+    @cached_property
+    def _observed(self) -> kernels.Observed:
+        offsets = self.structure.offsets(self.features.n_examples)
+        return kernels.Observed(self.allowed.ravel(), self.weights, offsets)
+
     def sums(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """The loss, the probabilities of states, its gradient in u, and the probabilities given what is allowed."""
-        offsets, flat = self.structure.offsets(self.features.n_examples), u.ravel()
+        flat, observed = u.ravel(), self._observed
         p, q, r = (np.empty_like(flat) for _ in range(3))
-        arguments = (flat, offsets, self.allowed.ravel(), self.weights)
         ranges = self.workers.ranges(len(self.weights), 30.0 * flat.size)
-        parts = self.workers.run(kernels.loss, [(*arguments, lo, hi, p, q, r) for lo, hi in ranges])
+        parts = self.workers.run(kernels.loss, [(flat, observed, lo, hi, p, q, r) for lo, hi in ranges])
         return float(sum(parts)), p.reshape(u.shape), r.reshape(u.shape), q.reshape(u.shape)
 
     def subspace(self, u: FloatArray, images: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        offsets = self.structure.offsets(self.features.n_examples)
-        arguments = (u.ravel(), images.reshape(len(c), -1), c, offsets, self.allowed.ravel(), self.weights)
+        arguments = (u.ravel(), images.reshape(len(c), -1), c, self._observed)
         return subspace_sums(kernels.subspace, arguments, len(self.weights), len(c), self.workers)
 
 
-class LatentPoint(LikelihoodPoint):
+class LatentPoint(SoftmaxPoint):
     """The latent likelihood at one parameter vector."""
 
     objective: LatentLikelihood
@@ -126,8 +121,7 @@ class LatentPoint(LikelihoodPoint):
         shift = -self.posterior.ravel()
         shift[offsets[:-1] + o.y] += 1.0
         linear = o.features.adjoint((shift * np.repeat(o.weights, np.diff(offsets))).reshape(self.u.shape))
-        if isinstance(o.features, LinearMap):
-            o.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
+        o.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
         linear = linear if o.linear is None else linear + o.linear
         options: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "linear": linear, "workers": o.workers}
         known = Likelihood(o.features, o.structure, o.y, **options)
@@ -149,7 +143,7 @@ class LatentPoint(LikelihoodPoint):
         difference = DifferenceCurvature(self.hessian_curvature, known)
         return Quadratic(o.features, difference, o.penalty, self.parameters, self.value, self.gradient, is_bound=False)
 
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v, with the Hessian of F itself."""
         return self._whole.matvec
 

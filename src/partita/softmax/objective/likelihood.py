@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
+from ...core.contracts.capabilities import BOUNDS, Capability, Product
 from ...core.parallel import Workers
-from ...core.protocols import BOUNDS, Capability
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_weights
+from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty
 from ..bounds.low_rank import LowRank, low_rank_model
 from ..bounds.potential import KINDS, PotentialCurvature, RankOneCurvature, ScalarCurvature, potential_curvature
 from ..bounds.quadratic import GaugeFactor, Quadratic
@@ -35,23 +37,23 @@ COMPILED_STEP_UP_TO = 150
 #: Entries of dense X from which Hessian products are worth a float32 copy.
 SINGLE_PRECISION_FROM = 50_000
 
-WITHOUT_TRIAL = frozenset(
+#: What likelihoods of labels offer, known or not.
+COMMON = frozenset(
     {
-        *(Capability.SMOOTH, Capability.SUBSPACE, Capability.BATCHES),
-        *(Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.HESSIAN),
-        *(Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND),
+        *(Capability.SMOOTH, Capability.SUBSPACE, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER),
+        *(Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.LOW_RANK_BOUND),
     }
 )
+WITHOUT_TRIAL = COMMON | {Capability.BATCHES, Capability.HESSIAN}
 ALL = WITHOUT_TRIAL | {Capability.NEWTON_TRIAL}
 
 
-class Likelihood:
-    """``F(theta) = sum_i w_i (log Z_i - s_{i, y_i}) + linear . theta + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
+class SoftmaxObjective(PenalizedObjective):
+    """``F(theta) = loss(s) + linear . theta + 1/2 sum_j penalty_j theta_j^2``, a loss of scores ``s = A theta + log h``.
 
-    The scores are ``s = A theta + log h``; ``linear`` is zero unless given.
     The one place where signs and shapes are fixed: solvers minimise F, a sum (not a mean) over examples; theta is the flat
-    vector of the feature map A; the gradient is ``A' r + linear + penalty * theta`` with ``r = w (p - e_y)``; curvature in
-    theta is ``A' S A + diag(penalty)``.
+    vector of the feature map A; ``linear`` is zero unless given; the gradient is ``A' r + linear + penalty * theta`` with r
+    that of the loss in the scores; curvature in theta is ``A' S A + diag(penalty)``.
 
     Parameters
     ----------
@@ -85,13 +87,9 @@ class Likelihood:
         self.workers = workers or features.workers
         self.y: NDArray[np.int64] = _labels(y)
         self.weights = check_weights("weights", weights, features.n_examples)
-        self.size = features.size
+        self.size, self.n_examples = features.size, features.n_examples
         self.scale = float(held_down(self.weights).sum())
-        self.penalty = np.asarray(penalty, dtype=np.float64)
-        if self.penalty.shape != (self.size,):
-            self.penalty = np.broadcast_to(self.penalty, (self.size,))
-        if not np.isfinite(self.penalty).all() or self.penalty.min(initial=0.0) < 0.0:
-            raise ValueError("penalty must be finite and non-negative")
+        self.penalty = check_penalty(penalty, self.size)
         self.linear = None if linear is None else np.ascontiguousarray(linear, dtype=np.float64)
         if self.linear is not None and (self.linear.shape != (self.size,) or not np.isfinite(self.linear).all()):
             raise ValueError(f"linear must be finite with shape ({self.size},), got {self.linear.shape}")
@@ -104,12 +102,11 @@ class Likelihood:
             counts = structure.n_labels or np.diff(structure.offsets(features.n_examples))
         if self.y.shape != (features.n_examples,) or self.y.min() < 0 or (self.y >= counts).any():
             raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
-        self.has_gap = bool(self.penalty.min(initial=np.inf) > 0.0)
-        self.capabilities = WITHOUT_TRIAL
-        if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO and self.linear is None:
-            self.capabilities = ALL if GaugeFactor.applies(features, self.penalty) else WITHOUT_TRIAL
-        if self.linear is not None:  # mini-batches know nothing of it
-            self.capabilities = self.capabilities - {Capability.BATCHES}
+        self.capabilities = self._offers()
+
+    @abstractmethod
+    def _offers(self) -> frozenset[Capability]:
+        """The capabilities."""
 
     @property
     def dense_cost(self) -> float:
@@ -121,31 +118,21 @@ class Likelihood:
         return (0.5 * n * (n + 1) * gram + self.size**3 / 12.0) / max(product, 1.0)
 
     @property
-    def strong_cost(self) -> float:
-        """Cost of a strong preconditioner in the same units; inf if there is none."""
-        return strong_cost(self)
-
-    @property
     def blas_threads(self) -> int | None:
         """One, unless matrices are so large that BLAS is the main work, or so small that there is no BLAS."""
         columns = self.features.size if isinstance(self.features, LabelFeatures) else self.features.n_columns
         heavy = columns >= HEAVY_COLUMNS and not isinstance(self.features, SparseLinear)
         return None if heavy or Capability.NEWTON_TRIAL in self.capabilities else 1
 
-    @cached_property
-    def small_problem(self) -> tuple[FloatArray, FloatArray, Any]:
-        """X' with its row of ones, the penalty of each column, and its places in the flat vector."""
+    def free_constants(self) -> IntArray:
+        """Intercepts without a penalty: the same constant on all of them changes no probability."""
         features = self.features
-        assert isinstance(features, DenseLinear)
-        X = np.column_stack([features.X, np.ones(len(features.X))]) if features.intercept else features.X
-        columns = features.columns()
-        return np.ascontiguousarray(X.T), self.penalty[columns[0]], columns
+        if not isinstance(features, LinearMap) or not features.intercept or features.n_outputs == 1:
+            return super().free_constants()
+        where: IntArray = np.asarray(features.columns())[:, -1]
+        return super().free_constants() if self.penalty[where].any() else where
 
-    def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches:
-        """The examples as mini-batches in random order, a part of them held out."""
-        return Batches(self, random_state, validation)
-
-    def at(self, parameters: FloatArray) -> LikelihoodPoint:
+    def at(self, parameters: FloatArray) -> SoftmaxPoint:
         """The objective seen from `parameters`."""
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
         u = self.features.forward(theta)
@@ -153,33 +140,17 @@ class Likelihood:
             u = u + self.structure.offset
         return self.view(theta, u)
 
-    def view(self, theta: FloatArray, u: FloatArray) -> LikelihoodPoint:
+    @abstractmethod
+    def view(self, theta: FloatArray, u: FloatArray) -> SoftmaxPoint:
         """The point with parameters theta, whose scores u are known."""
-        return LikelihoodPoint(self, theta, u)
 
+    @abstractmethod
     def loss(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The loss at scores u, the marginals, and its gradient in u."""
-        return self.structure.loss(u, self.y, self.weights, self.workers)
 
+    @abstractmethod
     def subspace(self, u: FloatArray, images: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The loss at u + sum_a c_a images[a], its gradient and Hessian in c."""
-        return self.structure.subspace(u, images, c, self.y, self.weights, self.workers)
-
-
-class OnLikelihood:
-    """What objectives that add something to a likelihood take from it."""
-
-    def __init__(self, likelihood: Likelihood) -> None:
-        self.likelihood = likelihood
-        self.size, self.scale = likelihood.size, likelihood.scale
-
-    @property
-    def dense_cost(self) -> float:
-        return self.likelihood.dense_cost
-
-    @property
-    def strong_cost(self) -> float:
-        return self.likelihood.strong_cost
 
 
 def _labels(y: ArrayLike) -> NDArray[np.int64]:
@@ -203,15 +174,17 @@ def _check_shapes(features: LinearMap | LabelFeatures, structure: Categorical) -
         raise ValueError(f"the feature map gives {written}, which is not what {type(structure).__name__} expects")
 
 
-class LikelihoodPoint:
-    """The likelihood at one parameter vector: scores are known, the rest is computed when asked for.
+class SoftmaxPoint(PenalizedPoint):
+    """A loss of scores at one parameter vector: scores are known, the rest is computed when asked for.
 
     Moving along a direction costs one product with the data however many steps are tried, because scores are linear.
     """
 
+    objective: SoftmaxObjective
+
     def __init__(
         self,
-        objective: Likelihood,
+        objective: SoftmaxObjective,
         theta: FloatArray,
         u: FloatArray,
         known: tuple[float, FloatArray, FloatArray] | None = None,
@@ -222,8 +195,7 @@ class LikelihoodPoint:
         if known is None:
             o = objective
             loss, self.marginals, self.residual = o.loss(u)
-            # no BLAS: it would split long vectors over threads, which spin on afterwards
-            self.value = loss + 0.5 * float((o.penalty * theta * theta).sum())
+            self.value = loss + o.penalty_value(theta)
             if o.linear is not None:
                 self.value += float(o.linear @ theta)
         else:
@@ -232,21 +204,15 @@ class LikelihoodPoint:
 
     @cached_property
     def gradient(self) -> FloatArray:
-        features = self.objective.features
+        o, features = self.objective, self.objective.features
         gradient = features.adjoint(self.residual)
-        if isinstance(features, LinearMap):
-            features.remove_mean(gradient)
-        if self.objective.linear is not None:
-            gradient = gradient + self.objective.linear
-        return gradient + self.objective.penalty * self.parameters
+        features.remove_mean(gradient)
+        if o.linear is not None:
+            gradient = gradient + o.linear
+        return gradient + o.penalty_gradient(self.parameters)
 
-    @property
-    def gap(self) -> float:
-        """The duality gap at the dual point given by the marginals, ``sum g_j^2 / (2 penalty_j)``; inf without penalty."""
-        penalty = self.objective.penalty
-        return float(0.5 * np.sum(self.gradient**2 / penalty)) if self.objective.has_gap else np.inf
-
-    def _moved(self, step: FloatArray, image: FloatArray) -> LikelihoodPoint:
+    def moved(self, step: FloatArray, image: FloatArray) -> SoftmaxPoint:
+        """The point after a step, whose scores are `image`."""
         point = self.objective.view(self.parameters + step, self.u + image)
         point._came_by = (step, image)
         return point
@@ -294,7 +260,64 @@ class LikelihoodPoint:
         """A low-rank quadratic above the one of `kind` (see `partita.softmax.bounds.low_rank`)."""
         return low_rank_model(self.model(kind), rank, method, allow_invalid, start)
 
-    def hessian_product(self, precise: bool = True) -> Callable[[FloatArray], FloatArray]:
+    def preconditioner(self, strong: bool = False) -> Product:
+        """v -> approximately H^-1 v; `strong` is closer and costs `objective.strong_cost` products to build."""
+        return strong_preconditioner(self) if strong else self._preconditioner
+
+    @cached_property
+    def _preconditioner(self) -> Product:
+        return make_preconditioner(self)
+
+
+class Likelihood(SoftmaxObjective):
+    """``F(theta) = sum_i w_i (log Z_i - s_{i, y_i}) + linear . theta + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
+
+    The loss is convex, with ``r = w (p - e_y)``. See `SoftmaxObjective` for the parameters.
+    """
+
+    def _offers(self) -> frozenset[Capability]:
+        if self.linear is not None:
+            return WITHOUT_TRIAL - {Capability.BATCHES}  # which know nothing of it
+        features = self.features
+        if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO:
+            return ALL if GaugeFactor.applies(features, self.penalty) else WITHOUT_TRIAL
+        return WITHOUT_TRIAL
+
+    @property
+    def strong_cost(self) -> float:
+        """Cost of a strong preconditioner in units of one Hessian product; inf if there is none."""
+        return strong_cost(self)
+
+    @cached_property
+    def small_problem(self) -> tuple[newton.SmallProblem, Any]:
+        """What `kernels.newton.trial` minimises, and the places of its weights in the flat vector."""
+        features = self.features
+        assert isinstance(features, DenseLinear)
+        X = np.column_stack([features.X, np.ones(len(features.X))]) if features.intercept else features.X
+        columns = features.columns()
+        targets = self.structure.targets(self.y, self.weights)
+        return newton.SmallProblem(np.ascontiguousarray(X.T), targets, self.penalty[columns[0]]), columns
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches:
+        """The examples as mini-batches in random order, a part of them held out."""
+        return Batches(self, random_state, validation)
+
+    def view(self, theta: FloatArray, u: FloatArray) -> LikelihoodPoint:
+        return LikelihoodPoint(self, theta, u)
+
+    def loss(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        return self.structure.loss(u, self.y, self.weights, self.workers)
+
+    def subspace(self, u: FloatArray, images: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        return self.structure.subspace(u, images, c, self.y, self.weights, self.workers)
+
+
+class LikelihoodPoint(SoftmaxPoint):
+    """The likelihood at one parameter vector."""
+
+    objective: Likelihood
+
+    def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v; with ``precise=False`` possibly in single precision, which is enough inside conjugate gradients."""
         features = self.objective.features
         potential = self.hessian_curvature
@@ -314,41 +337,31 @@ class LikelihoodPoint:
 
     def newton_trial(self) -> tuple[LikelihoodRay, LikelihoodPoint, float, float] | None:
         """The Newton direction and the point at the best step along it, in one compiled call."""
-        o, features = self.objective, self.objective.features
-        assert isinstance(features, DenseLinear)
-        XT, penalty, columns = o.small_problem
+        o = self.objective
+        problem, columns = o.small_problem
         T = self.parameters[columns]
-        P, R, U, image = (np.empty_like(self.u) for _ in range(4))
-        D, T1, G1 = (np.empty_like(T) for _ in range(3))
-        status, length, value, slope = newton.trial(
-            *(XT, o.weights, o.y, o.structure.offsets(len(self.u)), self.marginals, self.gradient[columns], T, self.u),
-            *(penalty, D, image, P, R, U, T1, G1),
-        )
+        here = newton.Iterate(T, self.gradient[columns], self.u, self.marginals, self.residual)
+        there = newton.Iterate(*(np.empty_like(array) for array in here))
+        D, image = np.empty_like(T), np.empty_like(self.u)
+        status, length, value, slope = newton.trial(problem, here, D, image, there)
         if status:
             return None
         theta, gradient, step = np.empty(o.size), np.empty(o.size), np.empty(o.size)
-        theta[columns], gradient[columns], step[columns] = T1, G1, D
-        point = LikelihoodPoint(o, theta, U, (value, P, R))
+        theta[columns], gradient[columns], step[columns] = there.theta, there.g, D
+        point = LikelihoodPoint(o, theta, there.U, (value, there.P, there.R))
         point.gradient = gradient
         return LikelihoodRay(self, step, image), point, length, slope
 
-    def preconditioner(self, strong: bool = False) -> Callable[[FloatArray], FloatArray]:
-        """v -> approximately H^-1 v; `strong` is closer and costs `objective.strong_cost` products to build."""
-        return strong_preconditioner(self) if strong else self._preconditioner
-
-    @cached_property
-    def _preconditioner(self) -> Callable[[FloatArray], FloatArray]:
-        return make_preconditioner(self)
-
 
 class LikelihoodRay:
-    """The likelihood on a half-line."""
+    """A loss of scores on a half-line."""
 
-    def __init__(self, origin: LikelihoodPoint, direction: FloatArray, image: FloatArray) -> None:
+    def __init__(self, origin: SoftmaxPoint, direction: FloatArray, image: FloatArray) -> None:
         self.origin, self.direction, self.image = origin, direction, image
 
-    def at(self, step: float) -> tuple[LikelihoodPoint, float]:
-        point = self.origin._moved(step * self.direction, step * self.image)
+    def at(self, step: float) -> tuple[SoftmaxPoint, float]:
+        """The point at `step`, and the slope there."""
+        point = self.origin.moved(step * self.direction, step * self.image)
         slope = float(np.vdot(point.residual, self.image))
         slope += float((self.origin.objective.penalty * point.parameters) @ self.direction)
         if self.origin.objective.linear is not None:
@@ -357,9 +370,9 @@ class LikelihoodRay:
 
 
 class LikelihoodSubspace:
-    """The likelihood on a point plus the span of a few directions."""
+    """A loss of scores on a point plus the span of a few directions."""
 
-    def __init__(self, origin: LikelihoodPoint, basis: FloatArray, images: FloatArray) -> None:
+    def __init__(self, origin: SoftmaxPoint, basis: FloatArray, images: FloatArray) -> None:
         self.origin, self.basis, self.images = origin, basis, images
         penalty = origin.objective.penalty
         self._linear = basis @ (penalty * origin.parameters)
@@ -381,5 +394,5 @@ class LikelihoodSubspace:
         value = loss + self._constant + float(coordinates @ (self._linear + 0.5 * bend))
         return value, gradient + self._linear + bend, hessian + self._quadratic
 
-    def at(self, coordinates: FloatArray) -> LikelihoodPoint:
-        return self.origin._moved(coordinates @ self.basis, np.tensordot(coordinates, self.images, 1))
+    def at(self, coordinates: FloatArray) -> SoftmaxPoint:
+        return self.origin.moved(coordinates @ self.basis, np.tensordot(coordinates, self.images, 1))

@@ -13,11 +13,11 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 
 from ...core.results import FloatArray
+from ...objectives.constraints.constrained import Constrained
 from ...objectives.constraints.feasibility import smallest_conflict
 from ...objectives.constraints.feasible_set import FeasibleSet
 from ..features.labels import LabelFeatures
 from ..structure import Categorical
-from .constrained import Constrained
 from .likelihood import Likelihood
 
 

@@ -13,7 +13,7 @@ from ..bounds.quadratic import GaugeFactor
 from ..features.linear import DenseLinear, LinearMap, SparseLinear
 
 if TYPE_CHECKING:
-    from .likelihood import Likelihood, LikelihoodPoint
+    from .likelihood import Likelihood, SoftmaxPoint
 
 Preconditioner = Callable[[FloatArray], FloatArray]
 
@@ -28,7 +28,7 @@ WIDE = 1.5
 ROWS_PER_COLUMN = 10
 
 
-def make_preconditioner(point: LikelihoodPoint) -> Preconditioner:
+def make_preconditioner(point: SoftmaxPoint) -> Preconditioner:
     """One Gram matrix shared by all labels for dense X and for few columns, a power of the diagonal otherwise."""
     features = point.objective.features
     if isinstance(features, DenseLinear) and WIDE * features.n_examples <= features.n_columns and point.objective.has_gap:
@@ -60,7 +60,7 @@ def strong_cost(objective: Likelihood) -> float:
     return float((gram + (labels * p) ** 3 / 6.0) / (2.0 * features.product_cost()[0]))
 
 
-def strong_preconditioner(point: LikelihoodPoint) -> Preconditioner:
+def strong_preconditioner(point: SoftmaxPoint) -> Preconditioner:
     """The factored Hessian of a sample of the examples, coupling between labels included.
 
     One Gram matrix for all labels misses directions that move confusable labels together. Where those take conjugate
@@ -79,7 +79,7 @@ def _sample_size(features: LinearMap) -> int:
 
 
 def _sampled_rows(
-    point: LikelihoodPoint, features: DenseLinear | SparseLinear
+    point: SoftmaxPoint, features: DenseLinear | SparseLinear
 ) -> tuple[DenseLinear | SparseLinear, Any, float]:
     """Rows of X for Gram matrices: all if few, else a fixed sample (kept with the objective)."""
     wanted = _sample_size(features)
@@ -93,7 +93,7 @@ def _sampled_rows(
     return sample, rows, features.n_examples / wanted
 
 
-def _label_curvature(point: LikelihoodPoint, rows: Any) -> FloatArray:
+def _label_curvature(point: SoftmaxPoint, rows: Any) -> FloatArray:
     """Per example ``w (1 - sum p^2) / (n - 1)``, the mean curvature of the labels; ``w p (1 - p)`` if binary."""
     p = point.marginals[rows]
     if p.shape[1] == 1:
@@ -103,7 +103,7 @@ def _label_curvature(point: LikelihoodPoint, rows: Any) -> FloatArray:
     return np.asarray(point.objective.weights[rows] * s)
 
 
-def _wide_gram(point: LikelihoodPoint, features: DenseLinear) -> Preconditioner:
+def _wide_gram(point: SoftmaxPoint, features: DenseLinear) -> Preconditioner:
     """The same inverse as `_shared_gram` by Woodbury's formula, with a matrix as large as there are examples."""
     columns = features.columns()
     X = np.column_stack([features.X, np.ones(len(features.X))]) if features.intercept else features.X
@@ -121,7 +121,7 @@ def _wide_gram(point: LikelihoodPoint, features: DenseLinear) -> Preconditioner:
     return apply
 
 
-def _shared_gram(point: LikelihoodPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
+def _shared_gram(point: SoftmaxPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
     """(X' diag(s) X + penalty)^-1 for every label, s the mean curvature of the labels."""
     objective = point.objective
     sample, rows, factor = _sampled_rows(point, features)

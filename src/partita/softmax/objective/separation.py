@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ..features.linear import LinearMap
-from .likelihood import LikelihoodPoint
+from .likelihood import SoftmaxPoint
 
 #: Smallest margin, relative to the largest, that is no rounding.
 ROUNDING = 1e-9
@@ -42,7 +42,7 @@ class Separation(NamedTuple):
     direction: FloatArray  # flat, as the weights
 
 
-def separation(point: LikelihoodPoint, tol: float, closely: bool = True) -> Separation | None:
+def separation(point: SoftmaxPoint, tol: float, closely: bool = True) -> Separation | None:
     """What separates the classes at a point where a solver has stopped; None if nothing does, or there are too many data.
 
     Whole separation is proved by the weights themselves. Separation along a direction is recognised if `closely`, by steps
@@ -60,7 +60,7 @@ def separation(point: LikelihoodPoint, tol: float, closely: bool = True) -> Sepa
     return None if direction is None else Separation(False, 0.0, direction)
 
 
-def smallest_margin(point: LikelihoodPoint) -> float:
+def smallest_margin(point: SoftmaxPoint) -> float:
     """How far the true class is ahead of the others, in the example where that is least; base measures left out."""
     o = point.objective
     if not isinstance(o.features, LinearMap):
@@ -79,7 +79,7 @@ def smallest_margin(point: LikelihoodPoint) -> float:
     return least if least > ROUNDING * float(np.abs(margins).max()) else min(least, 0.0)
 
 
-def _runaway(point: LikelihoodPoint) -> FloatArray | None:
+def _runaway(point: SoftmaxPoint) -> FloatArray | None:
     """The direction in which Newton's method goes on and on, if there is one."""
     o = point.objective
     if o.size > MOST_WEIGHTS or float(o.features.n_examples) * o.size**2 > MOST_OPERATIONS:
@@ -107,7 +107,7 @@ def _runaway(point: LikelihoodPoint) -> FloatArray | None:
     return np.asarray(point.parameters - start)
 
 
-def whitening(point: LikelihoodPoint) -> FloatArray:
+def whitening(point: SoftmaxPoint) -> FloatArray:
     """Columns in which the most information that the data could carry (Böhning's bound) is the identity."""
     limit = point.model("bohning").matrix()
     diagonal = np.diag(limit)

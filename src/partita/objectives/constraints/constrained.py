@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ...core.protocols import Capability
-from ...core.results import FloatArray
+from ...core.contracts.capabilities import Capability, HasModel, HasSubspace, Product, QuadraticModel, Subspace
+from ...core.contracts.objective import Objective
+from ...core.contracts.point import Ray
+from ...core.results import FloatArray, IntArray
 from ...numerics.quadratic_program import OPTIMAL, Program, box_by_products, solve_program
-from ...objectives.constraints.conic import solve_conic
-from ...objectives.constraints.conic_refinement import refine
-from ...objectives.constraints.feasibility import check_feasible
-from ...objectives.constraints.feasible_set import FeasibleSet
-from ...objectives.constraints.sets import Constraint
-from ..bounds.quadratic import Quadratic
-from ..features.linear import LinearMap
-from .likelihood import Likelihood, LikelihoodPoint, LikelihoodRay, LikelihoodSubspace, OnLikelihood
+from ..penalized import OnLikelihood
+from .conic import solve_conic
+from .conic_refinement import refine
+from .feasibility import check_feasible
+from .feasible_set import FeasibleSet
+from .sets import Constraint
 
 #: Parameters up to which a program over rows or cones is formed (a matrix of their square).
 SIZE_LIMIT = 8000
@@ -27,7 +27,19 @@ SIZE_LIMIT = 8000
 PRODUCT_TOLERANCE, MAX_PRODUCTS = 0.02, 400
 
 
-def compile_constraints(constraints: Sequence[Constraint], features: LinearMap) -> FeasibleSet:
+class HasColumns(Protocol):
+    """A feature map with a weight for each output and column: what constraints on coefficients refer to."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def n_columns(self) -> int: ...
+    def columns(self) -> Any:
+        """The places of the weights of each output in the flat vector."""
+        ...
+
+
+def compile_constraints(constraints: Sequence[Constraint], features: HasColumns) -> FeasibleSet:
     """The flat set of all constraints together; a ValueError names those that conflict."""
     positions = np.asarray(features.columns())[:, : features.n_columns]
     parts = [constraint.compile(positions, features.size) for constraint in constraints]
@@ -50,7 +62,53 @@ class Multipliers:
     active: Any = field(default=None, repr=False)
 
 
-class Constrained(OnLikelihood):
+class CentredModel(QuadraticModel, Protocol):
+    """A quadratic with its center, the gradient there, and what products with it are preconditioned by, if they are."""
+
+    @property
+    def center(self) -> FloatArray: ...
+    @property
+    def gradient0(self) -> FloatArray: ...
+    @property
+    def precondition(self) -> Product | None: ...
+
+
+class Plane(Subspace, Protocol):
+    """A subspace with its basis."""
+
+    @property
+    def basis(self) -> FloatArray: ...
+    def at(self, coordinates: FloatArray) -> InnerPoint: ...
+
+
+class InnerRay(Ray, Protocol):
+    """A half-line."""
+
+    def at(self, step: float) -> tuple[InnerPoint, float]: ...
+
+
+class InnerPoint(HasModel, HasSubspace, Protocol):
+    """A point of the likelihood; its parameters may be moved by rounding."""
+
+    parameters: FloatArray
+
+    def model(self, kind: str) -> CentredModel: ...
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Plane: ...
+    def along(self, direction: FloatArray) -> InnerRay: ...
+
+
+class ModelledObjective(Objective, Protocol):
+    """A penalised objective that offers `Capability.MODEL`: see `PenalizedObjective`."""
+
+    @property
+    def penalty(self) -> FloatArray: ...
+    @property
+    def has_gap(self) -> bool: ...
+    def free_constants(self) -> IntArray: ...
+    def at(self, parameters: FloatArray) -> InnerPoint: ...
+
+
+class Constrained(OnLikelihood[ModelledObjective]):
     """A likelihood to be minimised over a convex set, never leaving it.
 
     The stationarity of a point is judged by its KKT residual: what the multipliers of the last quadratic program leave of
@@ -58,12 +116,13 @@ class Constrained(OnLikelihood):
 
     Parameters
     ----------
-    likelihood : Likelihood
+    likelihood : PenalizedObjective
+        With quadratic models.
     feasible : FeasibleSet
         Of the same flat parameters; not empty.
     """
 
-    def __init__(self, likelihood: Likelihood, feasible: FeasibleSet) -> None:
+    def __init__(self, likelihood: ModelledObjective, feasible: FeasibleSet) -> None:
         if feasible.size != likelihood.size:
             raise ValueError(f"the set has {feasible.size} parameters, the likelihood {likelihood.size}")
         super().__init__(likelihood)
@@ -116,7 +175,7 @@ class Constrained(OnLikelihood):
         x = np.where(side < 0, feasible.lower, np.where(side > 0, feasible.upper, center + result.x))
         return feasible.snap(x), Multipliers(result.row_multipliers, (), result.active)
 
-    def minimizer(self, model: Quadratic, guess: Any) -> tuple[FloatArray, Multipliers] | None:
+    def minimizer(self, model: CentredModel, guess: Any) -> tuple[FloatArray, Multipliers] | None:
         """Where a quadratic model is smallest within the set."""
         center = model.center
         if self.feasible.is_box and model.precondition is not None:
@@ -131,11 +190,8 @@ class Constrained(OnLikelihood):
 
     def _without_gauge(self, C: FloatArray) -> FloatArray:
         """C with curvature along "the same intercept in every class", which nothing else determines."""
-        features = self.likelihood.features
-        if not isinstance(features, LinearMap) or not features.intercept or features.n_outputs == 1:
-            return C
-        where = np.asarray(features.columns())[:, -1]
-        if self.likelihood.penalty[where].any():
+        where = self.likelihood.free_constants()
+        if not len(where):
             return C
         C = C.copy()
         C[np.ix_(where, where)] += np.diag(C)[where].mean() / len(where)
@@ -145,7 +201,7 @@ class Constrained(OnLikelihood):
 class ConstrainedPoint:
     """A feasible point of a constrained likelihood, with the multipliers of the program that led to it."""
 
-    def __init__(self, objective: Constrained, inner: LikelihoodPoint, multipliers: Multipliers) -> None:
+    def __init__(self, objective: Constrained, inner: InnerPoint, multipliers: Multipliers) -> None:
         self.objective, self.inner, self.multipliers = objective, inner, multipliers
 
     @property
@@ -223,7 +279,7 @@ class ConstrainedPoint:
             return True
         return any(float(np.abs(z).max(initial=0.0)) > 1e-9 * self.objective.scale for z in self.multipliers.cones)
 
-    def _wrapped(self, inner: LikelihoodPoint, theta: FloatArray, multipliers: Multipliers) -> ConstrainedPoint:
+    def _wrapped(self, inner: InnerPoint, theta: FloatArray, multipliers: Multipliers) -> ConstrainedPoint:
         inner.parameters = theta  # differs by rounding: bounds and ties hold exactly
         return ConstrainedPoint(self.objective, inner, multipliers)
 
@@ -246,7 +302,7 @@ class ConstrainedPoint:
 class ConstrainedSubspace:
     """A plane through a point; its points may be infeasible."""
 
-    def __init__(self, origin: ConstrainedPoint, inner: LikelihoodSubspace) -> None:
+    def __init__(self, origin: ConstrainedPoint, inner: Plane) -> None:
         self.origin, self.inner = origin, inner
 
     @property
@@ -270,7 +326,7 @@ class ConstrainedSubspace:
 class ConstrainedRay:
     """The half-line from a point towards a feasible target (at step 1); its points carry the target's multipliers."""
 
-    def __init__(self, origin: ConstrainedPoint, inner: LikelihoodRay, target: FloatArray, multipliers: Multipliers) -> None:
+    def __init__(self, origin: ConstrainedPoint, inner: InnerRay, target: FloatArray, multipliers: Multipliers) -> None:
         self.origin, self.inner, self.target, self.multipliers = origin, inner, target, multipliers
 
     @property

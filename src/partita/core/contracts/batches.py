@@ -1,0 +1,188 @@
+"""What an objective itself may offer: its examples as mini-batches or in sweeps, or a dual with a block for each."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, TypeVar
+
+from ..results import FloatArray
+from .capabilities import HasLowRankModel, HasModel
+from .objective import Objective
+
+#: The gradient of a mini-batch in its scores, the source's own: it can be subtracted and stored in the source's table.
+R = TypeVar("R")
+#: The source's own sum of curvature.
+C = TypeVar("C", bound="CurvatureSum")
+#: Where a mini-batch is in a table.
+S = TypeVar("S")
+S_contra = TypeVar("S_contra", contravariant=True)
+
+
+class CurvatureSum(Protocol):
+    """A running sum of the curvature of mini-batches."""
+
+    @property
+    def cushion(self) -> float:
+        """How far it lies above the curvature that it sums, about."""
+        ...
+
+    def decay(self, factor: float) -> None:
+        """Multiply the sum by a factor."""
+        ...
+
+    def copy(self) -> Self:
+        """One that can be added to while this one stays as it is."""
+        ...
+
+    def prepare(self, penalty: FloatArray, batch_size: float | None = None, damping: float = 0.0) -> None:
+        """Invert the sum plus ``diag(penalty)`` plus a multiple of the damping for batches of a size."""
+        ...
+
+    def solve(self, vector: FloatArray) -> FloatArray:
+        """The vector times the inverse that was prepared."""
+        ...
+
+
+class ResidualTable(Protocol[S_contra, R]):
+    """The residuals of mini-batches when they were last seen; zero before."""
+
+    def __getitem__(self, slots: S_contra, /) -> R: ...
+    def __setitem__(self, slots: S_contra, residual: R, /) -> None: ...
+
+
+class ModelledPoint(HasModel, HasLowRankModel, Protocol):
+    """A point with quadratic models, of full or of low rank."""
+
+
+class BatchProblem(Objective, Protocol):
+    """The objective of one mini-batch."""
+
+    def at(self, parameters: FloatArray) -> ModelledPoint: ...
+
+
+class BatchSource(Protocol[R, S, C]):
+    """The examples of an objective in random order, as mini-batches lo..hi; a part of them may be held out.
+
+    Attributes
+    ----------
+    n_examples : int
+        Examples to train on.
+    size : int
+        Number of parameters.
+    scale : float
+        The total weight of the training part.
+    penalty : array of shape (size,)
+        The training part's share of the penalty.
+    """
+
+    @property
+    def n_examples(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def penalty(self) -> FloatArray: ...
+
+    def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
+        """The mini-batches of one epoch in random order."""
+        ...
+
+    def weight(self, lo: int, hi: int) -> float:
+        """The total weight of a batch."""
+        ...
+
+    def table(self) -> ResidualTable[S, R]:
+        """Room for the residual of every batch."""
+        ...
+
+    def slots(self, lo: int, hi: int) -> S:
+        """Where a batch is in the table."""
+        ...
+
+    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, R]:
+        """The loss of a batch, without the penalty, and its gradient in the scores."""
+        ...
+
+    def pull_back(self, residual: R, lo: int, hi: int) -> FloatArray:
+        """The gradient in the parameters of a batch's gradient in the scores."""
+        ...
+
+    def problem(self, lo: int, hi: int) -> BatchProblem:
+        """The objective of a batch with its share of the penalty."""
+        ...
+
+    def curvature(self, rank: int | None = None, method: str = "exact") -> C:
+        """An empty sum of curvature."""
+        ...
+
+    def add_curvature(self, total: C, kind: str, theta: FloatArray, lo: int, hi: int, factor: float) -> None:
+        """Add the curvature of `kind` of a batch at theta."""
+        ...
+
+    def sample_rows(self) -> tuple[int, int]:
+        """A random run of examples, enough to estimate curvature from."""
+        ...
+
+    def held_out(self, theta: FloatArray) -> float | None:
+        """The loss of the held-out examples, scaled to the training part; None if there are none."""
+        ...
+
+
+class HasBatches(Objective, Protocol):
+    """`Capability.BATCHES`."""
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> BatchSource[Any, Any, Any]:
+        """The examples in random order, a part of them held out."""
+        ...
+
+
+class Sweeps(Protocol):
+    """Stochastic gradient descent on single examples, in its own representation of the parameters."""
+
+    def advance(self) -> None:
+        """One epoch."""
+        ...
+
+    def parameters(self) -> FloatArray:
+        """Where it is."""
+        ...
+
+
+class HasSweeps(Objective, Protocol):
+    """`Capability.SWEEPS`."""
+
+    def sweeps(self, theta: FloatArray, random_state: Any = None) -> Sweeps:
+        """Epochs from theta."""
+        ...
+
+
+class Blocks(Protocol):
+    """The dual of a penalised likelihood, with a block of marginals for each example, at one place.
+
+    Its objective is minimised, and is nowhere below minus the minimum of the likelihood's.
+    """
+
+    @property
+    def n_blocks(self) -> int: ...
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Those that belong to the marginals."""
+        ...
+
+    def value(self) -> float: ...
+    def step(self, block: int, size: float | None) -> float:
+        """Move a block towards its best configuration, by a part or as far as is best; returns what the gap was."""
+        ...
+
+    def step_all(self, size: float | None) -> float:
+        """Move all blocks at once by the same part; returns the gap."""
+        ...
+
+
+class HasBlocks(Objective, Protocol):
+    """`Capability.BLOCKS`."""
+
+    def blocks(self) -> Blocks:
+        """The dual, at its start."""
+        ...
