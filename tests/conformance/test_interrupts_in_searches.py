@@ -19,17 +19,25 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from partita import LatentSoftmax, MarkovNetwork, SoftmaxRegression, SteepestDescent, tradeoff
+from partita.solvers.descent import DescentState
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in what a shell starts in the background
 warnings.simplefilter("ignore")
 
+@dataclass
+class SlowState(DescentState):
+    steps: int = 0
+
 @dataclass(frozen=True)
 class Slow(SteepestDescent):
     # interrupts itself in the fifth step of every fit; in other processes it is merely slow
+    def start(self, objective, point):
+        return SlowState(super().start(objective, point).step)
+
     def advance(self, state, point):
-        state["steps"] = state.get("steps", 0) + 1
+        state.steps += 1
         time.sleep(0.01)
-        if state["steps"] == 5 and os.getpid() == os.getpgid(0) and threading.current_thread() is threading.main_thread():
+        if state.steps == 5 and os.getpid() == os.getpgid(0) and threading.current_thread() is threading.main_thread():
             os.kill(os.getpid(), signal.SIGINT)
         return super().advance(state, point)
 

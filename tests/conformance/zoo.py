@@ -1,6 +1,6 @@
-"""Every public estimator on a little data: how to make it, fit it, use it, and what its objective is.
+"""Every public estimator on a little data: how to make it, fit it, use it, and what its objective is; and every objective.
 
-Without a penalty the objective is minus the log-likelihood, whatever a penalty would be of.
+Without a penalty the objective of an estimator is minus the log-likelihood, whatever a penalty would be of.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from partita import (
     BayesianNetwork,
@@ -27,10 +28,29 @@ from partita import (
     MaxEnt,
     SoftmaxRegression,
 )
+from partita.bayesnet.objective import NetworkLikelihood
+from partita.bayesnet.structure.bayes_net import BayesNet
+from partita.chain.features.chain import ChainFeatures
+from partita.chain.features.tied import TiedFeatures
+from partita.chain.objective.boltzmann import BoltzmannChainLikelihood
 from partita.constraints import Box
 from partita.core.arrays.columns import Columns
-from partita.features import Templates
-from partita.structures import BipartiteMatching
+from partita.features import LabelFeatures, TableType, Templates, TiedTables
+from partita.graph.objective.composite import GraphComposite
+from partita.matching.features import EdgeFeatures
+from partita.matching.objective.likelihood import Group, MatchingLikelihood
+from partita.objectives import (
+    L1,
+    ChainComposite,
+    ChainLikelihood,
+    Constrained,
+    GraphLikelihood,
+    LatentLikelihood,
+    Likelihood,
+    compile_constraints,
+)
+from partita.softmax.estimators.softmax_regression import softmax_objective
+from partita.structures import BipartiteMatching, Categorical, FactorGraph
 
 GRADIENT = ("auto", "lbfgs", "cg", "steepest")
 
@@ -310,3 +330,108 @@ def _frame() -> Any:
     import pandas as pd
 
     return pd.DataFrame(_rows())
+
+
+def _softmax(data: Any = X, **options: Any) -> Any:
+    return softmax_objective(data, Y, **{"l2": 0.5, "penalize_intercept": True, **options})
+
+
+def _labels_of_pairs(**options: Any) -> Any:
+    rng = np.random.default_rng(6)
+    F, y = rng.standard_normal((30, 4, 3)), rng.integers(0, 4, 30)
+    return Likelihood(LabelFeatures(F), Categorical(4), y, penalty=0.5, **options)
+
+
+def _latent() -> Any:
+    objective = _softmax()
+    allowed = (np.arange(3) == Y[:, None]) | (np.arange(len(Y)) % 5 == 0)[:, None]
+    return LatentLikelihood(objective.features, objective.structure, allowed, penalty=0.5)
+
+
+def _boxed(objective: Any) -> Any:
+    return Constrained(objective, compile_constraints([Box(lower=-0.2, upper=0.6)], objective.features))
+
+
+def chain_features(n_attributes: int = 6) -> ChainFeatures:
+    """Thirty short chains of three labels."""
+    rng = np.random.default_rng(7)
+    offsets = np.concatenate(([0], np.cumsum(rng.integers(1, 9, 30))))
+    rows = sp.random(offsets[-1], n_attributes, 3.0 / n_attributes, format="csr", random_state=0)
+    pairs = np.repeat(np.arange(n_attributes), 3), np.tile(np.arange(3), n_attributes)
+    return ChainFeatures(rows, offsets, 3, *pairs, np.argwhere(np.ones((3, 3))), starts=True, ends=True)
+
+
+def _chains(n_attributes: int = 6, tied: bool = False, unknown: bool = False, orders: Any = None) -> Any:
+    features: Any = chain_features(n_attributes)
+    y = np.random.default_rng(8).integers(0, 3, features.n_positions)
+    if tied:
+        features = TiedFeatures(features, np.arange(features.size) // 2)
+    if orders:
+        return ChainComposite(features, y, CompositeLikelihood(orders), penalty=0.5)
+    if unknown:
+        y[::3] = -1
+    return ChainLikelihood(features, y, sets=np.ones((1, 3), bool), penalty=0.5)
+
+
+def _boltzmann() -> Any:
+    rng = np.random.default_rng(9)
+    offsets = np.arange(0, 61, 4)
+    return BoltzmannChainLikelihood(rng.integers(0, 5, 60), rng.integers(0, 2, 60), offsets, np.ones(5), 2, l2=0.5)
+
+
+def tied_tables() -> TiedTables:
+    """Five paths of three variables with two states."""
+    rng = np.random.default_rng(4)
+    graph = FactorGraph.union([FactorGraph([2] * 3, [(0,), (1,), (2,), (0, 1), (1, 2)])] * 5)
+    k = np.arange(graph.n_factors)
+    return TiedTables(graph, [TableType(k[k % 5 < 3], rng.standard_normal((15, 2))), TableType(k[k % 5 >= 3])])
+
+
+def _paths(**options: Any) -> Any:
+    return GraphLikelihood(tied_tables(), np.random.default_rng(5).integers(0, 2, 15), penalty=0.5, **options)
+
+
+def _composite_paths() -> Any:
+    y = np.random.default_rng(5).integers(0, 2, 15)
+    return GraphComposite(tied_tables(), y, CompositeLikelihood({1: 1.0}), penalty=0.5)
+
+
+def edge_features() -> EdgeFeatures:
+    """Two features of the edges of twelve bipartite graphs."""
+    return EdgeFeatures(np.array(MATCHES).reshape(len(MATCHES), 2, -1).transpose(1, 0, 2))
+
+
+def _matching_likelihood() -> Any:
+    structure = BipartiteMatching(4)
+    return MatchingLikelihood([Group(structure, edge_features(), structure._edges(np.array(PAIRS)), np.ones(12))], 0.5)
+
+
+def _network() -> Any:
+    net = BayesNet([2, 2, 2], [(), (0,), (0,)])
+    states = np.column_stack([np.full(60, -1), STATES[:, :2]])
+    return NetworkLikelihood(net, states, alpha=0.5)
+
+
+OBJECTIVES: dict[str, Callable[[], Any]] = {
+    "softmax": _softmax,
+    "softmax, sparse": lambda: _softmax(sp.csr_matrix(X)),
+    "softmax, wide": lambda: _softmax(np.tile(X, 20)),
+    "labels": _labels_of_pairs,
+    "labels, linear term": lambda: _labels_of_pairs(linear=np.ones(3)),
+    "latent": _latent,
+    "elastic net": lambda: _softmax(l1=2.0),
+    "l1": lambda: L1(_softmax(), 2.0),
+    "l1, chains": lambda: L1(_chains(), 0.5),
+    "in a box": lambda: _boxed(_softmax()),
+    "chains": _chains,
+    "chains, many attributes": lambda: _chains(120),
+    "chains, tied weights": lambda: _chains(tied=True),
+    "chains, unknown labels": lambda: _chains(unknown=True),
+    "chains, composite": lambda: _chains(orders={1: 1.0, 2: 0.5}),
+    "boltzmann chains": _boltzmann,
+    "graphs": _paths,
+    "graphs, reweighted": lambda: _paths(engine="trw"),
+    "graphs, composite": _composite_paths,
+    "matchings": _matching_likelihood,
+    "network": _network,
+}

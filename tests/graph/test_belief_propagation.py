@@ -12,8 +12,9 @@ from partita import Status
 from partita.graph.engines import message_passing as message_run
 from partita.graph.engines.counting_numbers import LARGEST_DENSE, tree_probabilities
 from partita.graph.engines.layout import layout
-from partita.graph.engines.message_passing import SCHEDULES, Brake
+from partita.graph.engines.message_passing import SCHEDULES
 from partita.inference import bethe, is_concave, max_product, mean_field, tree_reweighted
+from partita.inference.message_damping import AdaptiveDamping
 from partita.structures import FactorGraph
 
 
@@ -407,12 +408,14 @@ def test_published_partition_functions_are_bracketed(data_dir):
 
 
 def test_damping_rises_where_changes_stay_and_not_where_they_shrink_slowly():
-    slow, stuck, given, little = Brake(None, False), Brake(None, True), Brake(0.2, True), Brake(None, True)
+    slow, stuck, given, little = (
+        AdaptiveDamping(*options) for options in ((None, False), (None, True), (0.2, True), (None, True))
+    )
     for t in range(1, 1000):
         slow.see(1.0 / t)
         stuck.see(1.0 + 0.5 * np.sin(t))
         given.see(1.0)
-    assert (slow.damping, stuck.damping, given.damping, little.damping) == (0.0, 0.75, 0.2, 0.1)
+    assert (slow.value, stuck.value, given.value, little.value) == (0.0, 0.75, 0.2, 0.1)
 
 
 def test_default_damping_stops_messages_that_run_away():

@@ -1,22 +1,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from partita import LBFGS, CapabilityError, ConjugateGradient, Majorize, Newton, Status, SteepestDescent, minimize
-from partita.core import Capability
+from partita.core import Capability, EstimatedPoint, ObjectiveBase, Solver
 from partita.solvers import make_solver
 
 
-class Bowl:
+class Bowl(ObjectiveBase):
     """A quadratic that offers a value and a gradient only: x'Ax/2 - b'x."""
 
     capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH})
     scale = 1.0
-    dense_cost = strong_cost = float("inf")
-    blas_threads = None
 
     def __init__(self, eigenvalues=(1.0, 10.0, 100.0)):
         self.A = np.diag(eigenvalues)
@@ -156,3 +155,162 @@ def test_solvers_are_values():
     assert hash(Newton()) == hash(Newton())
     assert make_solver("cg") == ConjugateGradient()
     assert make_solver(SteepestDescent()) == SteepestDescent()
+
+
+@dataclass
+class _Count:
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Halving(Solver):
+    """A solver of a user's own, with the defaults of everything but the two methods that must be written."""
+
+    factor: float = 0.5
+
+    def start(self, objective, point):
+        return _Count()
+
+    def advance(self, state, point):
+        state.steps += 1
+        found, _ = point.along(-point.gradient).at(self.factor / 100.0)
+        return found if found.value < point.value else None
+
+
+def test_a_solver_of_ones_own_inherits_the_defaults():
+    solver = Halving()
+    assert make_solver(solver) is solver
+    assert solver.name == "Halving"
+    assert solver.requires == solver.uses == {Capability.SMOOTH}
+    assert solver.with_seed(3) is solver
+    solution = minimize(Bowl(), solver=solver, tol=1e-3, max_iter=20_000)
+    assert solution.status is Status.CONVERGED
+    assert solution.solver == "Halving"
+
+
+class _Lookalike:
+    name, requires = "lookalike", frozenset()
+
+    def start(self, objective, point):
+        return None
+
+    def advance(self, state, point):
+        return None
+
+
+@pytest.mark.parametrize("solver", [_Lookalike(), 3, None, object()], ids=["lookalike", "number", "none", "object"])
+def test_what_does_not_inherit_solver_is_refused_with_the_cure(solver):
+    message = r"solver must be a name or a solver object such as Newton\(\); got .*inherits partita.core.Solver"
+    with pytest.raises(ValueError, match=message):
+        make_solver(solver)
+
+
+@pytest.mark.parametrize("solver", [Newton, _Lookalike])
+def test_a_class_is_no_solver(solver):
+    with pytest.raises(ValueError, match=r"such as Newton\(\); got <class"):
+        make_solver(solver)
+
+
+def test_a_solver_needs_both_methods():
+    class Half(Solver):
+        def start(self, objective, point):
+            return None
+
+    with pytest.raises(TypeError, match="advance"):
+        Half()
+
+
+class Fenced(Bowl):
+    """The bowl where no parameter is below one half."""
+
+    demands = frozenset({Capability.CONSTRAINED_STEP})
+
+    def project(self, parameters):
+        return np.maximum(parameters, 0.5)
+
+
+@dataclass(frozen=True)
+class Stays(Halving):
+    """One that says it keeps within sets, and ends where it begins."""
+
+    @property
+    def uses(self):
+        return self.requires | {Capability.CONSTRAINED_STEP}
+
+    def advance(self, state, point):
+        return None
+
+
+def test_demands_and_projection_are_heeded():
+    with pytest.raises(CapabilityError, match="would leave the constraints"):
+        minimize(Fenced(), solver=Halving())
+    solution = minimize(Fenced(), solver=Stays())
+    np.testing.assert_array_equal(solution.parameters, [0.5, 0.5, 0.5])
+
+
+@dataclass(frozen=True)
+class Roundabout(Halving):
+    """One that takes either of two capabilities."""
+
+    @property
+    def requires(self):
+        return frozenset({Capability.HESSIAN})
+
+    @property
+    def alternatives(self):
+        return (frozenset({Capability.EM_STEP}), frozenset({Capability.SMOOTH}))
+
+
+def test_any_alternative_takes_the_place_of_what_is_required():
+    assert minimize(Bowl(), solver=Roundabout(), max_iter=1).n_iter == 1
+
+    class Bare(Bowl):
+        capabilities = frozenset()
+
+    with pytest.raises(CapabilityError, match="its Hessian as a matrix"):
+        minimize(Bare(), solver=Roundabout())
+
+
+@dataclass(frozen=True)
+class Interrupted(Halving):
+    """One that is interrupted within its second iteration, and says where that was."""
+
+    at: tuple[float, ...] = (1.0, 0.1, 0.01)
+
+    def advance(self, state, point):
+        if state.steps:
+            raise KeyboardInterrupt
+        return super().advance(state, point)
+
+    def interrupted_at(self, state):
+        return np.array(self.at)
+
+
+@pytest.mark.parametrize(("at", "kept"), [((1.0, 0.1, 0.01), True), ((9.0, 9.0, 9.0), False)])
+def test_the_better_of_the_last_point_and_where_it_was_interrupted_is_kept(at, kept):
+    solution = minimize(Bowl(), solver=Interrupted(at=at))
+    assert solution.status is Status.INTERRUPTED
+    assert np.array_equal(solution.parameters, at) == kept
+    assert solution.trace.objective[-1] == solution.value == Bowl().at(solution.parameters).value
+
+
+@dataclass(frozen=True)
+class Guessing(Halving):
+    """One whose points are estimates, too low by a half."""
+
+    stochastic = True
+
+    def first(self, objective, theta):
+        return EstimatedPoint(theta, np.nan, np.full(objective.size, np.inf))
+
+    def advance(self, state, point):
+        return EstimatedPoint(point.parameters + 0.001, -0.5, np.ones(3))
+
+    def verdict(self, state, point):
+        return Status.STALLED
+
+
+def test_estimates_are_measured_in_the_end():
+    solution = minimize(Bowl(), solver=Guessing())
+    assert solution.status is Status.STALLED
+    assert solution.value == Bowl().at(np.full(3, 0.001)).value == solution.trace.objective[-1]

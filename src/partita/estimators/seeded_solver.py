@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from ..core.contracts.solver import AnySolver
 from ..solvers.auto import make_solver
 
 
-def seeded_solver(estimator: Any) -> Any:
+def seeded_solver(estimator: Any) -> AnySolver:
     """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
-    solver: Any = make_solver(estimator.solver)
+    solver = make_solver(estimator.solver)
     own = not isinstance(estimator.solver, str) and estimator.random_state is None
-    if own or not hasattr(solver, "random_state"):
-        return solver
-    return replace(solver, random_state=solver_seed(estimator.random_state))
+    return solver if own else solver.with_seed(solver_seed(estimator.random_state))
 
 
 def solver_seed(random_state: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..core.contracts.features import FeatureMap
 from ..core.results import FloatArray, IntArray
 from .kernels import pairs as kernels
 
@@ -13,22 +14,17 @@ from .kernels import pairs as kernels
 BLOCK = 128
 
 
-class EdgeMap(Protocol):
+class EdgeMap(FeatureMap[FloatArray], Protocol):
     """Weights of the edges of some examples on the same graph."""
 
-    size: int
     n_examples: int
 
     def forward(self, theta: FloatArray) -> FloatArray:
         """Weights, (examples, edges)."""
         ...
 
-    def adjoint(self, values: FloatArray) -> FloatArray:
-        """Sums over edges of their numbers times their features."""
-        ...
-
     def squares(self, values: FloatArray) -> FloatArray:
-        """The same with the squares of the features."""
+        """The adjoint of the map with the squares of the features."""
         ...
 
     def example(self, i: int) -> EdgeMap:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.arrays.potentials import are_potentials, not_potential, real_array, refusal, whole_array
+from ..core.contracts.engine import Engine
 from ..core.errors import TooLargeError
 from ..core.memory import check_memory, check_sample, product
 from ..core.parallel import Workers
@@ -147,7 +148,8 @@ class _Matchings:
             marginals = np.zeros_like(weights)
             log_z = self._exact(weights, marginals)
             return Result(log_z, marginals, lower=log_z, upper=log_z)
-        result: Result = find_engine("bethe")(self, weights, messages=messages, **options)
+        infer: Engine[_Matchings] = find_engine("bethe")
+        result = infer(self, weights, messages=messages, **options)
         report("engine bethe", result.status)
         return replace(result, engine="bethe")
 

@@ -95,6 +95,10 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         """Whether the length of steps is the solver's own choice, which it may correct."""
         return True
 
+    @property
+    def holds_out(self) -> bool:
+        return self.validation > 0.0
+
     def blas_threads(self, objective: Objective) -> int | None:
         """Mini-batches are too small for threads in BLAS to pay."""
         return 1

@@ -66,7 +66,7 @@ def components(unknown, first, factors, scope_start, members, lo, hi, labels):
 
 @kernel
 def settled_counts(states, weights, tables, lo, hi, counts):
-    """Add the weights of rows to the entries that factors without unknown variables pick."""
+    """The part of the E-step without inference: add weights of rows to the entries that factors of known states pick."""
     for r in range(lo, hi):
         for f in range(len(tables.offsets) - 1):
             place = _picked(states, tables, r, f)
@@ -129,7 +129,7 @@ def log_distributions(w, start, lo, hi, out):
 
 @kernel
 def fit_distributions(counts, start, alpha, w):
-    """Minimise ``n log sum exp w - counts . w + alpha / 2 |w|^2`` for each distribution, from `w` on."""
+    """The M-step: minimise ``n log sum exp w - counts . w + alpha / 2 |w|^2`` for each distribution, from `w` on."""
     for b in range(len(start) - 1):
         lo, hi = start[b], start[b + 1]
         n = 0.0
@@ -162,7 +162,7 @@ def _value(counts, n, alpha, w, p):
 
 @kernel
 def _newton(counts, n, alpha, w):
-    """The Hessian is ``diag(n p + alpha) - n p p'``: solved in closed form."""
+    """Newton's method for one distribution. The Hessian is ``diag(n p + alpha) - n p p'``: solved in closed form."""
     k = len(w)
     p, step, trial, q = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     value = _value(counts, n, alpha, w, p)

@@ -54,6 +54,11 @@ class Solver(ABC, Generic[StateT, ObjectiveT, PointT]):
         """What it uses where it is offered: an objective may demand that."""
         return self.requires
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether values are those of examples held out of training: one that no longer falls is then a good end."""
+        return False
+
     def blas_threads(self, objective: Objective) -> int | None:
         """The most threads for dense linear algebra during a run; None for no limit."""
         return objective.blas_threads

@@ -48,10 +48,9 @@ def tree_probabilities(inner: Layout, n_trees: int = N_TREES, random_state: Any 
     if n_tables == 0 or inner.acyclic:
         return np.ones(n_tables)
     rng = generator(random_state)
-    edge_var = inner.arrays[3]
     if not inner.pairwise:
         return _acyclic_sets(inner, n_trees, rng)
-    ends = edge_var.reshape(-1, 2)
+    ends = inner.arrays.edge_var.reshape(-1, 2)
     links = sp.csr_matrix((np.ones(n_tables), (ends[:, 0], ends[:, 1])), shape=(inner.n_variables,) * 2)
     n_parts, part = connected_components(links, directed=False)
     if np.bincount(part).max() > LARGEST_DENSE:
@@ -87,7 +86,7 @@ def _acyclic_sets(inner: Layout, n_sets: int, rng: np.random.Generator) -> Float
         # those taken least often so far go first: small shares make loose bounds and slow messages
         order = rng.permutation(len(counts))
         order = order[np.argsort(counts[order].astype(np.int16), kind="stable")]
-        spanning_trees.acyclic_set(inner.arrays[2], inner.arrays[3], order, parent, counts)
+        spanning_trees.acyclic_set(inner.arrays, order, parent, counts)
     return _cover(inner, counts, n_sets, rng)
 
 
@@ -96,7 +95,7 @@ def _cover(inner: Layout, counts: Any, n_sets: int, rng: np.random.Generator) ->
     parent = np.empty(inner.n_variables, np.int64)
     while counts.min() == 0:
         order = np.lexsort((rng.random(len(counts)), counts > 0))
-        spanning_trees.acyclic_set(inner.arrays[2], inner.arrays[3], order, parent, counts)
+        spanning_trees.acyclic_set(inner.arrays, order, parent, counts)
         n_sets += 1
     return np.asarray(counts / n_sets, dtype=np.float64)
 
@@ -106,7 +105,7 @@ def heaviest_set(inner: Layout, weights: FloatArray) -> FloatArray:
     chosen = np.zeros(len(weights), np.int64)
     parent = np.empty(inner.n_variables, np.int64)
     order = np.argsort(-weights, kind="stable")
-    spanning_trees.acyclic_set(inner.arrays[2], inner.arrays[3], order, parent, chosen)
+    spanning_trees.acyclic_set(inner.arrays, order, parent, chosen)
     return chosen.astype(np.float64)
 
 
@@ -118,7 +117,7 @@ def is_concave(graph: FactorGraph, rho: ArrayLike) -> bool:
     all concave (Heskes; Weiss, Yanover and Meltzer); a linear program finds them. Then there is one answer, not several.
     """
     inner = layout(graph, merge=False)
-    return concave_numbers(inner, factor_numbers(graph, inner, rho))
+    return has_concave_entropy(inner, factor_numbers(graph, inner, rho))
 
 
 def factor_numbers(graph: FactorGraph, inner: Layout, rho: ArrayLike) -> FloatArray:
@@ -134,11 +133,12 @@ def factor_numbers(graph: FactorGraph, inner: Layout, rho: ArrayLike) -> FloatAr
     return np.ascontiguousarray(chosen)
 
 
-def concave_numbers(inner: Layout, rho: FloatArray) -> bool:
+def has_concave_entropy(inner: Layout, rho: FloatArray) -> bool:
+    """`is_concave`, with a counting number for each table of the layout."""
     n_tables, n = len(rho), inner.n_variables
     if n_tables == 0:
         return True
-    edge_var, edge_factor = inner.arrays[3], inner.edge_factor
+    edge_var, edge_factor = inner.arrays.edge_var, inner.arrays.edge_factor
     n_edges = len(edge_var)
     # unknowns: a weight for each member; what is left of each table and of each variable must not be negative
     ones = np.ones(n_edges)

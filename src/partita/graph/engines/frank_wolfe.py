@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from ...core.results import FloatArray, Result, Status
 from ...inference.frank_wolfe import FreeEnergy, maximize
 from ...inference.oracle import SHARES, Oracle, answered
-from ..kernels import belief_propagation as kernels
+from ..kernels.conditional import iterated_conditional_modes
+from ..kernels.factor_layout import Entries
 from ..registry import find_engine
 from ..structure.factor_graph import FactorGraph
 from ..structure.scopes import ranges
@@ -98,7 +99,7 @@ class GraphEnergy(FreeEnergy):
         for v, k in enumerate(self._own.tolist()):
             y[v] = int(np.argmax(vertex[graph.offsets[k] : graph.offsets[k + 1]]))
         states, tables = inner.scores(scores[None])
-        kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, tables[0], states[0], y)
+        iterated_conditional_modes(inner.arrays, Entries(states[0], tables[0]), y)
         return float(graph.score(scores, y)[0])
 
     def start(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Gibbs sampling: marginals by averages over draws."""
+"""Gibbs sampling of factor graphs: marginals by averages over draws."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result, Status
 from ...core.validation import check_count
 from ..kernels import gibbs as kernels
+from ..kernels.factor_layout import Entries
 from ..structure.factor_graph import FactorGraph
 from ..structure.trivial_bounds import trivial_bounds
 from .layout import Layout, given, layout
@@ -25,7 +26,7 @@ def gibbs(
     n_chains: int = 4,
     random_state: Any = None,
 ) -> Result:
-    """Shares of draws as marginals; log Z is not known (NaN), only bounds on it.
+    """Gibbs sampling: shares of draws as marginals; log Z is not known (NaN), only bounds on it.
 
     Parameters
     ----------
@@ -94,28 +95,27 @@ def _run(
     order = inner.cache["colours"]
     widest = int(graph.cardinalities.max())
 
-    def work(row: int, c: int) -> tuple[IntArray, IntArray]:
-        counts = np.zeros(inner.n_states, np.int64), np.zeros(inner.size, np.int64)
-        arrays = (inner.arrays, inner.incident, inner.edge_factor)
-        scores = (states[row], tables[row], order)
-        kernels.chain(*arrays, *scores, seeds[row, c], burn_in, n_samples, y[row, c], *counts, np.empty(widest))
+    def work(row: int, c: int) -> Entries:
+        counts = Entries(np.zeros(inner.n_states, np.int64), np.zeros(inner.size, np.int64))
+        scores, score = Entries(states[row], tables[row]), np.empty(widest)
+        kernels.chain(inner.arrays, scores, order, seeds[row, c], burn_in, n_samples, y[row, c], counts, score)
         return counts
 
     counted = graph.workers.run(work, [(row, c) for row in range(rows) for c in range(n_chains)])
     total = max(1, n_samples * n_chains)
     parts = [counted[row * n_chains : (row + 1) * n_chains] for row in range(rows)]
-    b_states = np.array([np.sum([s for s, _ in part], axis=0) for part in parts]) / total
-    b_tables = np.array([np.sum([t for _, t in part], axis=0) for part in parts]) / total
+    b_states = np.array([np.sum([counts.states for counts in part], axis=0) for part in parts]) / total
+    b_tables = np.array([np.sum([counts.tables for counts in part], axis=0) for part in parts]) / total
     return inner.marginals(b_states, b_tables), y
 
 
 def colour_order(inner: Layout) -> IntArray:
     """Variables sorted by a greedy colouring in which those that share a table differ."""
-    starts, members = (array.tolist() for array in inner.incident)
-    edge_factor = inner.edge_factor.tolist()
+    starts, edges = inner.arrays.var_ptr.tolist(), inner.arrays.var_edges.tolist()
+    edge_factor = inner.arrays.edge_factor.tolist()
     colour = [-1] * inner.n_variables
     for i in sorted(range(inner.n_variables), key=lambda i: starts[i] - starts[i + 1]):
-        taken = {colour[j] for k in range(starts[i], starts[i + 1]) for j in inner.scopes[edge_factor[members[k]]]}
+        taken = {colour[j] for k in range(starts[i], starts[i + 1]) for j in inner.scopes[edge_factor[edges[k]]]}
         c = 0
         while c in taken:
             c += 1

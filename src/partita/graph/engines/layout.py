@@ -1,4 +1,4 @@
-"""A factor graph as the flat arrays that message passing, mean field and sampling work on."""
+"""A factor graph as the flat arrays that belief propagation, mean field and Gibbs sampling work on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core.results import FloatArray, IntArray
-from ..kernels import arc_consistency, spanning_trees as walks
+from ..kernels import arc_consistency, spanning_trees
+from ..kernels.factor_layout import Chunk, FactorLayout, Workspace, workspace
 from ..structure.factor_graph import FactorGraph
 from ..structure.scopes import Scopes, ranges
 
@@ -31,16 +32,15 @@ class Layout:
 
     Attributes
     ----------
-    arrays : tuple of int64 arrays
-        What kernels take: where the states of a variable begin, where a table begins (among tables), where the members of a
-        table begin, then of each member its variable, where its messages begin, and its stride in the table.
-    incident : tuple of int64 arrays
-        Of each variable the members (places in the scopes of tables) that it is: offsets and numbers.
+    arrays : FactorLayout
+        What kernels take.
     n_tables : int
     order, var_order : int64 arrays
-        Tables in the order of sweeps; variables from roots outwards.
+        Tables in the order of sweeps; variables in breadth-first order.
     acyclic : bool
         Whether messages on it are exact.
+    chunks : list of Chunk
+        Examples (or several small ones) that can be worked on apart.
     """
 
     def __init__(self, graph: FactorGraph, merge: bool) -> None:
@@ -71,13 +71,20 @@ class Layout:
             for back in range(1, arity):
                 strides[last - back] = strides[last - back + 1] * edge_card[last - back + 1]
         self.n_messages = int(edge_offsets[-1])
-        self.arrays = (self.var_offsets, fac_offsets, fac_ptr, edge_var, edge_offsets, strides)
         order = np.argsort(edge_var, kind="stable")
-        starts = np.searchsorted(edge_var[order], np.arange(self.n_variables + 1)).astype(np.int64)
-        self.incident = (starts, order.astype(np.int64))
-        self.edge_factor: IntArray = np.repeat(np.arange(self.n_tables), np.diff(fac_ptr))
-        self.examples = graph.examples
-        self.fac_examples = graph.examples[edge_var[fac_ptr[:-1]]] if len(hosts) else np.zeros(0, np.int64)
+        self.arrays = FactorLayout(
+            var_offsets=self.var_offsets,
+            var_ptr=np.searchsorted(edge_var[order], np.arange(self.n_variables + 1)).astype(np.int64),
+            var_edges=order.astype(np.int64),
+            var_examples=graph.examples,
+            fac_offsets=fac_offsets,
+            fac_ptr=fac_ptr,
+            fac_examples=graph.examples[edge_var[fac_ptr[:-1]]] if len(hosts) else np.zeros(0, np.int64),
+            edge_var=edge_var,
+            edge_factor=np.repeat(np.arange(self.n_tables), np.diff(fac_ptr)),
+            edge_offsets=edge_offsets,
+            strides=strides,
+        )
         self.largest = int(sizes.max(initial=1))
         self.widest = int(np.add.reduceat(edge_card, fac_ptr[:-1]).max()) if len(hosts) else 1
         self.pairwise = bool((lengths[hosts] == 2).all())
@@ -85,33 +92,39 @@ class Layout:
         self.gather = self._gather(graph, reduced, host_of)
         self.scatter = self.gather.T.tocsr()
         self.var_order, self.order = np.empty(self.n_variables, np.int64), np.empty(self.n_tables, np.int64)
-        self.acyclic = bool(walks.outwards(*self.incident, self.edge_factor, fac_ptr, edge_var, self.var_order, self.order))
+        self.acyclic = bool(spanning_trees.breadth_first(self.arrays, self.var_order, self.order))
         if not self.acyclic:  # one that keeps neighbours together in memory, as a raster of a grid does
             extremes = [part.reduceat(edge_var, fac_ptr[:-1]) for part in (np.minimum, np.maximum)]
             self.order = np.lexsort(extremes)
-        starts = np.searchsorted(self.examples, np.arange(graph.n_examples + 1))
-        ends = np.searchsorted(self.fac_examples[self.order], np.arange(graph.n_examples + 1))
-        #: Examples (or several small ones) that can be worked on apart: their places in `order`, and their variables.
-        self.chunks: list[tuple[int, int, int, int]] = []
-        first = 0
-        for e in range(1, graph.n_examples + 1):
-            if ends[e] - ends[first] >= CHUNK or e == graph.n_examples:
-                self.chunks.append((int(ends[first]), int(ends[e]), int(starts[first]), int(starts[e])))
-                first = e
+        self.chunks = self._chunks(graph.n_examples)
         #: What engines compile once for a graph.
         self.cache: dict[str, Any] = {}
+
+    def _chunks(self, n_examples: int) -> list[Chunk]:
+        starts = np.searchsorted(self.arrays.var_examples, np.arange(n_examples + 1))
+        ends = np.searchsorted(self.arrays.fac_examples[self.order], np.arange(n_examples + 1))
+        chunks, first = [], 0
+        for e in range(1, n_examples + 1):
+            if ends[e] - ends[first] >= CHUNK or e == n_examples:
+                chunks.append(Chunk(self.order[ends[first] : ends[e]], int(starts[first]), int(starts[e])))
+                first = e
+        return chunks
+
+    def workspace(self) -> Workspace:
+        """What message passing works in: one for each thread."""
+        return workspace(self.largest, self.widest)
 
     @cached_property
     def scopes(self) -> list[tuple[int, ...]]:
         """The variables of each table."""
-        members = self.arrays[3].tolist()
-        return [tuple(members[lo:hi]) for lo, hi in itertools.pairwise(self.arrays[2].tolist())]
+        members = self.arrays.edge_var.tolist()
+        return [tuple(members[lo:hi]) for lo, hi in itertools.pairwise(self.arrays.fac_ptr.tolist())]
 
     def _gather(self, graph: FactorGraph, reduced: Scopes, host_of: IntArray | None) -> sp.csr_matrix:
         offsets, sizes, lengths = graph.offsets, np.diff(graph.offsets), np.diff(reduced.offsets)
         number = np.zeros(graph.n_factors, np.int64)
         number[self.host_factors] = np.arange(self.n_tables)
-        tables = self.n_states + self.arrays[1]  # the first row of each
+        tables = self.n_states + self.arrays.fac_offsets  # the first row of each
         single = np.flatnonzero(lengths == 1)
         straight = [(self.var_offsets[reduced.members[reduced.offsets[single]]], offsets[single], sizes[single])]
         hosts = self.host_factors
@@ -139,21 +152,20 @@ class Layout:
         return np.ascontiguousarray(inner[:, : self.n_states]), np.ascontiguousarray(inner[:, self.n_states :])
 
     def prune(self, states: FloatArray, tables: FloatArray) -> bool:
-        """Forbid states (in place) that no table allows, until nothing changes; False if a variable has none left."""
+        """Arc consistency: forbid states (in place) that no table allows, until nothing changes; False if a variable has
+        none left."""
         if not (np.isneginf(states).any() or np.isneginf(tables).any()):
             return True
         possible = True
         for row in range(len(states)):
             alive = states[row] > -np.inf
-            possible &= bool(
-                arc_consistency.propagate_all(self.arrays, self.incident, self.edge_factor, tables[row] > -np.inf, alive)
-            )
+            possible &= bool(arc_consistency.arc_consistency(self.arrays, tables[row] > -np.inf, alive))
             states[row][~alive] = -np.inf
         return possible
 
     def constant(self, potentials: FloatArray) -> FloatArray:
         """Scores of factors without variables, (rows, examples)."""
-        out = np.zeros((len(potentials), int(self.examples[-1]) + 1))
+        out = np.zeros((len(potentials), int(self.arrays.var_examples[-1]) + 1))
         for place, e in zip(self.constants.tolist(), self.constant_examples.tolist(), strict=True):
             out[:, e] += potentials[:, place]
         return out

@@ -1,9 +1,9 @@
-"""Messages between variables and tables: belief propagation, tree-reweighted bounds, max-product."""
+"""Loopy belief propagation on factor graphs: sum-product, tree-reweighted sum-product with its bounds, and max-product."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +14,23 @@ from ...core.validation import check_count
 from ...core.warn import warn
 from ..structure.factor_graph import FactorGraph
 from ..structure.trivial_bounds import trivial_bounds
-from .counting_numbers import N_TREES, concave_numbers, factor_numbers, heaviest_set, tree_numbers
+from .counting_numbers import N_TREES, factor_numbers, has_concave_entropy, heaviest_set, tree_numbers
 from .layout import Layout, given, layout
 from .mean_field import ascend
-from .message_passing import MessageRun
+from .message_passing import FreeEnergy, MessageRun, Sweeps
 
 #: Sweeps of max-product after which messages are decoded: those that go round in circles pass by good configurations. Even,
 #: because sweeps take turns in their direction.
 DECODED = 2
+
+
+class SweepOptions(TypedDict, total=False):
+    """Options of `bethe` that `tree_reweighted` has too; their defaults are those of `Sweeps`."""
+
+    damping: float | None
+    max_iter: int
+    tol: float
+    schedule: str
 
 
 def bethe(
@@ -35,7 +44,7 @@ def bethe(
     schedule: str = "sequential",
     messages: FloatArray | None = None,
 ) -> Result:
-    """Belief propagation: exact without cycles, else the Bethe approximation of log Z and marginals.
+    """Loopy belief propagation (sum-product): exact without cycles, else the Bethe approximation of log Z and marginals.
 
     Parameters
     ----------
@@ -51,7 +60,7 @@ def bethe(
     max_iter, tol
         Sweeps, and the change of messages (in logarithms) below which they end.
     schedule : {"sequential", "parallel", "residual"}
-        One table after another, at once, or the largest change first.
+        One table after another, all at once, or the largest change first (residual belief propagation).
     messages : array, optional
         Where to begin: `Result.messages` of a call on the same graph with the same kind of `rho`.
 
@@ -66,27 +75,23 @@ def bethe(
         numbers = np.ones(inner.n_tables)
     else:
         numbers = factor_numbers(graph, inner, rho)
-        if not (numbers == 1.0).all() and not concave_numbers(inner, numbers):
+        if not (numbers == 1.0).all() and not has_concave_entropy(inner, numbers):
             warn(
                 "the entropy with these counting numbers rho is not provably concave: there may be several answers, and "
                 "messages need not converge; lower rho, or use tree_reweighted",
             )
-    run = MessageRun(graph, inner, potentials, numbers, damping, max_iter, tol, schedule, messages)
-    value, _, marginals, states, _ = run.conclude()
+    run = MessageRun(graph, inner, potentials, numbers, Sweeps(damping, max_iter, tol, schedule), messages)
+    value, _, marginals, beliefs = run.free_energy()
     exact = inner.acyclic and run.status.ok and bool((numbers == 1.0).all())
     lower, upper = (value, value) if exact else trivial_bounds(graph, potentials)
-    result = Result(value, marginals, run.status, exact, engine="bp", messages=run.messages, **run.told())
-    return result.within(np.maximum(lower, run.likely(states)) if not exact else lower, upper)
+    result = Result(value, marginals, run.status, exact, engine="bp", messages=run.messages, **run.summary())
+    return result.within(np.maximum(lower, run.likeliest_scores(beliefs.states)) if not exact else lower, upper)
 
 
 def tree_reweighted(
     graph: FactorGraph,
     potentials: FloatArray,
     *,
-    damping: float | None = None,
-    max_iter: int = 1000,
-    tol: float = 1e-9,
-    schedule: str = "sequential",
     messages: FloatArray | None = None,
     n_trees: int = N_TREES,
     random_state: Any = 0,
@@ -94,6 +99,7 @@ def tree_reweighted(
     joint: bool = False,
     lower: bool = True,
     certify: bool = False,
+    **sweeps: Unpack[SweepOptions],
 ) -> Result:
     """Tree-reweighted belief propagation: a concave problem whose value is above log Z, with a certificate.
 
@@ -113,8 +119,8 @@ def tree_reweighted(
         Whether to look for a lower bound too, by mean field that begins at the beliefs and at what max-product decodes.
     certify : bool
         Whether `Result.gap` is to be how far the answer is from the largest reweighted free energy, not from log Z.
-    others
-        As of `bethe`.
+    messages, damping, max_iter, tol, schedule
+        As of `bethe`, with the same defaults.
 
     Notes
     -----
@@ -129,29 +135,15 @@ def tree_reweighted(
 
     This needs no pairs: tables of any size are treated alike.
     """
+    passed = _sweeps(sweeps)
     potentials, inner = given(graph, potentials), layout(graph, merge=True)
     if joint and not inner.pairwise:
-        options: dict[str, Any] = {"damping": damping, "max_iter": max_iter, "tol": tol, "schedule": schedule}
-        options |= {
-            "certify": certify,
-            "messages": messages,
-            "n_trees": n_trees,
-            "random_state": random_state,
-            "tree_steps": tree_steps,
-        }
-        return _joint(graph, inner, potentials, lower, options)
+        trees: dict[str, Any] = {"n_trees": n_trees, "random_state": random_state, "tree_steps": tree_steps}
+        return _joint(graph, inner, potentials, lower, {"certify": certify, "messages": messages, **trees, **sweeps})
     rho = tree_numbers(inner, n_trees, random_state)
-    run = MessageRun(graph, inner, potentials, rho, damping, max_iter, tol, schedule, messages)
-    value, slack, marginals, states, tables = run.conclude()
-    used, beliefs = run, tables
-    for step in range(check_count("tree_steps", tree_steps) if not inner.acyclic else 0):
-        share = 2.0 / (step + 6.0)
-        rho = (1.0 - share) * rho + share * heaviest_set(inner, used.information(beliefs).mean(0))
-        used = MessageRun(graph, inner, potentials, rho, damping, max_iter, tol, schedule, used.messages)
-        new = used.conclude()
-        beliefs = new[4]
-        if (new[0] + new[1]).sum() < (value + slack).sum():
-            run, (value, slack, marginals, states, tables) = used, new
+    run = MessageRun(graph, inner, potentials, rho, passed, messages)
+    run, found = _tightened(run, potentials, check_count("tree_steps", tree_steps) if not inner.acyclic else 0, passed)
+    value, slack, marginals, beliefs = found
     exact = inner.acyclic and run.status.ok
     result = Result(
         value,
@@ -161,19 +153,42 @@ def tree_reweighted(
         value if exact else None,
         value if exact else value + slack,
         engine="trw",
-        certificate=value + slack - run.attained(states, tables) if certify else None,
+        certificate=value + slack - run.consistent_free_energy(beliefs) if certify else None,
         messages=run.messages,
-        **run.told(),
+        **run.summary(),
     )
     if exact:
         return result
     low, high = trivial_bounds(graph, potentials)
-    return result.within(np.maximum(low, _lower(graph, inner, potentials, states)) if lower else low, high)
+    return result.within(np.maximum(low, _lower(graph, inner, potentials, beliefs.states)) if lower else low, high)
+
+
+def _sweeps(options: SweepOptions) -> Sweeps:
+    unknown = sorted(options.keys() - set(Sweeps._fields))
+    if unknown:
+        raise TypeError(f"tree_reweighted() got an unexpected keyword argument {unknown[0]!r}")
+    return Sweeps(**options)
+
+
+def _tightened(run: MessageRun, potentials: FloatArray, steps: int, sweeps: Sweeps) -> tuple[MessageRun, FreeEnergy]:
+    """Frank-Wolfe steps of the counting numbers, towards the tree of the largest mutual information: the lowest bound."""
+    last, answer = run, run.free_energy()
+    beliefs, rho = answer.beliefs, run.rho
+    for step in range(steps):
+        share = 2.0 / (step + 6.0)
+        rho = (1.0 - share) * rho + share * heaviest_set(run.inner, last.mutual_information(beliefs.tables).mean(0))
+        last = MessageRun(run.graph, run.inner, potentials, rho, sweeps, last.messages)
+        new = last.free_energy()
+        beliefs = new.beliefs
+        if (new.value + new.slack).sum() < (answer.value + answer.slack).sum():
+            run, answer = last, new
+    return run, answer
 
 
 def _lower(graph: FactorGraph, inner: Layout, potentials: FloatArray, states: FloatArray) -> FloatArray:
     """The better bound of mean field, of each example, from beliefs about states and from what max-product decodes."""
-    run = MessageRun(graph, inner, potentials, np.ones(inner.n_tables), None, 100, 1e-4, "sequential", None, best=True)
+    sweeps = Sweeps(max_iter=100, tol=1e-4)
+    run = MessageRun(graph, inner, potentials, np.ones(inner.n_tables), sweeps, max_product=True)
     best = np.zeros_like(states)
     np.put_along_axis(best, inner.var_offsets[:-1] + run.decode(), 1.0, axis=1)
     first, second = (
@@ -186,15 +201,15 @@ def _joint(graph: FactorGraph, inner: Layout, potentials: FloatArray, lower: boo
     """`tree_reweighted` on the graph of pairs that `pairs_of` makes, told in terms of the given one."""
     if "joint" not in inner.cache:
         inner.cache["joint"] = pairs_of(graph, inner)
-    pairs, template, place = inner.cache["joint"]
+    pairs, template, entries = inner.cache["joint"]
     states, tables = inner.scores(potentials)
     constant = inner.constant(potentials)
     flat = np.tile(template, (len(potentials), 1))
-    flat[:, : inner.n_states], flat[:, place] = states, tables
+    flat[:, : inner.n_states], flat[:, entries] = states, tables
     result = tree_reweighted(pairs, flat, lower=False, **options)
     beliefs = result.marginals
     b_states = np.ascontiguousarray(beliefs[:, : inner.n_states])
-    marginals = inner.marginals(b_states, np.ascontiguousarray(beliefs[:, place]))
+    marginals = inner.marginals(b_states, np.ascontiguousarray(beliefs[:, entries]))
     value, low, high, own = (
         np.asarray(part) + constant.ravel() for part in (result.log_z, result.lower, result.upper, result.free_energy)
     )
@@ -214,12 +229,12 @@ def pairs_of(graph: FactorGraph, inner: Layout) -> tuple[FactorGraph, FloatArray
     cardinalities, examples = list(counts), graph.examples.tolist()
     factors: list[tuple[int, ...]] = [(v,) for v in range(graph.n_variables)]
     parts: list[FloatArray] = [np.zeros(inner.n_states)]
-    place: list[IntArray] = []
+    entries: list[IntArray] = []
     at = inner.n_states
     for scope in inner.scopes:
         shape = tuple(counts[v] for v in scope)
         size = int(np.prod(shape))
-        place.append(np.arange(at, at + size))
+        entries.append(np.arange(at, at + size))
         parts.append(np.zeros(size))
         at += size
         if len(scope) == 2:
@@ -244,7 +259,7 @@ def pairs_of(graph: FactorGraph, inner: Layout) -> tuple[FactorGraph, FloatArray
         examples=np.array(examples)[order],
         n_jobs=graph.n_jobs,
     )
-    return pairs, np.concatenate(parts), np.concatenate(place)
+    return pairs, np.concatenate(parts), np.concatenate(entries)
 
 
 def max_product(
@@ -256,7 +271,7 @@ def max_product(
     tol: float = 1e-9,
     schedule: str = "sequential",
 ) -> tuple[IntArray, FloatArray]:
-    """A configuration and its score, of each example: the best one without cycles, else the best one that was met.
+    """Max-product: a configuration and its score, of each example. The best one without cycles, else the best one met.
 
     Every other sweep, messages are decoded one variable after another, and single variables are changed while that helps.
     Where all that is forbidden, a configuration that is not is looked for; a score of -inf says that none was found.
@@ -269,7 +284,8 @@ def max_product(
     y, best = np.zeros((len(flat), graph.n_variables), np.int64), np.full((len(flat), graph.n_examples), -np.inf)
     for first in range(0, max(1, check_count("max_iter", max_iter)), DECODED):
         used = damping if damping is not None else 0.0 if 2 * first < max_iter else 0.5
-        run = MessageRun(graph, inner, flat, ones, used, min(DECODED, max_iter - first), tol, schedule, start, best=True)
+        sweeps = Sweeps(used, min(DECODED, max_iter - first), tol, schedule)
+        run = MessageRun(graph, inner, flat, ones, sweeps, start, max_product=True)
         new = run.decode()
         value = run.scores(new)
         y = np.where((value > best)[:, graph.examples], new, y)

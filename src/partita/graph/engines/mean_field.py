@@ -12,6 +12,7 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result, Status
 from ...core.validation import check_count, check_real
 from ..kernels import arc_consistency, mean_field as kernels
+from ..kernels.factor_layout import Entries
 from ..structure.factor_graph import FactorGraph
 from ..structure.trivial_bounds import trivial_bounds
 from .layout import Layout, given, layout
@@ -29,7 +30,7 @@ def mean_field(
     n_starts: int = 1,
     random_state: Any = 0,
 ) -> Result:
-    """Coordinate ascent on the evidence lower bound; ``log_z`` and ``lower`` are its value, below log Z.
+    """Naive mean field: coordinate ascent on the evidence lower bound; ``log_z`` and ``lower`` are its value, below log Z.
 
     Parameters
     ----------
@@ -94,8 +95,8 @@ class Ascent:
         """The better one of each example."""
         rows = len(self.q)
         take = (other.value > self.value).reshape(rows, -1)
-        of_states = np.repeat(take[:, inner.examples], np.diff(inner.var_offsets), axis=1)
-        of_tables = np.repeat(take[:, inner.fac_examples], np.diff(inner.arrays[1]), axis=1)
+        of_states = np.repeat(take[:, inner.arrays.var_examples], np.diff(inner.var_offsets), axis=1)
+        of_tables = np.repeat(take[:, inner.arrays.fac_examples], np.diff(inner.arrays.fac_offsets), axis=1)
         return Ascent(
             np.maximum(self.value, other.value),
             np.where(of_states, other.q, self.q),
@@ -133,19 +134,9 @@ def ascend(
                 if y is not None:
                     q[row] = 0.0
                     q[row][inner.var_offsets[:-1] + y] = 1.0
-            arrays = (inner.arrays, inner.incident, inner.edge_factor)
-            sweeps[row], change[row] = kernels.climb(*arrays, states[row], tables[row], max_iter, tol, q[row], T, g)
-            kernels.evidence(
-                inner.arrays,
-                states[row],
-                tables[row],
-                inner.examples,
-                inner.fac_examples,
-                q[row],
-                value[row],
-                T,
-                b_tables[row],
-            )
+            scores, beliefs = Entries(states[row], tables[row]), Entries(q[row], b_tables[row])
+            sweeps[row], change[row] = kernels.coordinate_ascent(inner.arrays, scores, max_iter, tol, q[row], T, g)
+            kernels.evidence_lower_bound(inner.arrays, scores, beliefs, value[row], T)
 
     graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.size * rows))
     last = float(change.max(initial=0.0))
@@ -157,9 +148,8 @@ def configuration(inner: Layout, states: FloatArray, tables: FloatArray, scores:
     y = np.zeros(inner.n_variables, np.int64)
     sure = np.maximum.reduceat(scores, inner.var_offsets[:-1])[inner.var_order]
     # one example after another: what fails in one has its cause there
-    order = inner.var_order[np.lexsort((-sure, inner.examples[inner.var_order]))]
-    arrays = (inner.arrays, inner.incident, inner.edge_factor)
-    found = arc_consistency.search(*arrays, tables > -np.inf, states > -np.inf, order, scores, SEARCH, y)
+    order = inner.var_order[np.lexsort((-sure, inner.arrays.var_examples[inner.var_order]))]
+    found = arc_consistency.search(inner.arrays, tables > -np.inf, states > -np.inf, order, scores, SEARCH, y)
     return y if found == 1 else None
 
 

@@ -1,9 +1,9 @@
-"""Messages passed between variables and tables until they settle, and what follows from them."""
+"""Runs of loopy belief propagation: messages between variables and factors, passed until they settle, and what follows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,10 @@ from ...core.errors import NumericalError
 from ...core.parallel import OPERATIONS_PER_CHUNK, Workers
 from ...core.results import CURE, FloatArray, IntArray, Status
 from ...core.validation import check_choice, check_count, check_real
-from ..kernels import belief_propagation as kernels, binary_messages as binary
+from ...inference.message_damping import AdaptiveDamping, AndersonAcceleration
+from ..kernels import belief_propagation as kernels, binary_messages as binary, free_energy as energies
+from ..kernels.conditional import iterated_conditional_modes
+from ..kernels.factor_layout import Chunk, Entries, Messages, Update
 from ..structure.factor_graph import FactorGraph
 from ..structure.scopes import ranges
 from .layout import Layout
@@ -22,68 +25,35 @@ from .mean_field import configuration
 SCHEDULES = ("sequential", "parallel", "residual")
 #: What stands for the logarithm of zero in messages.
 VANISHED = 750.0
-#: Earlier messages that reweighted ones are mixed with.
-MIXED = 5
 
 
-class Brake:
-    """Damping that rises, to a half and then to three quarters, when changes have not shrunk for a while.
+class Sweeps(NamedTuple):
+    """How messages are passed: options of `bethe`, `tree_reweighted` and `max_product`."""
 
-    Reweighted messages begin with a little: without, some of strong pairs go back and forth for ever.
-    """
+    damping: float | None = None
+    max_iter: int = 1000
+    tol: float = 1e-9
+    schedule: str = "sequential"
 
-    def __init__(self, damping: float | None, reweighted: bool) -> None:
-        self.damping = damping if damping is not None else 0.1 if reweighted else 0.0
-        self.steps = [0.5, 0.75] if damping is None else []
-        self.seen: list[float] = []
-
-    def see(self, change: float) -> None:
-        self.seen.append(change)
-        if self.steps and len(self.seen) == 40:
-            if min(self.seen[20:]) >= min(self.seen[:20]):  # slow is no reason: damping makes it slower
-                self.damping = self.steps.pop(0)
-            self.seen = self.seen[20:]
+    def checked(self) -> Sweeps:
+        """The same, or a ValueError."""
+        damping = None if self.damping is None else check_real("damping", self.damping, minimum=0.0)
+        if damping is not None and damping >= 1.0:
+            raise ValueError(f"damping must be None or below 1, got {self.damping!r}")
+        max_iter, tol = check_count("max_iter", self.max_iter), check_real("tol", self.tol, minimum=0.0)
+        return Sweeps(damping, max_iter, tol, check_choice("schedule", self.schedule, SCHEDULES))
 
 
-class Mixer:
-    """Anderson acceleration: messages after a sweep back and forth become the combination of the last few such that would
-    have changed the least, if changes were linear.
+class FreeEnergy(NamedTuple):
+    """What messages say. Values are of each example of each row of potentials, beliefs have a row for each."""
 
-    Where reweighted messages settle slowly, as those of strong pairs do, this takes a quarter of the sweeps.
-    """
-
-    def __init__(self, messages: FloatArray, index: IntArray) -> None:
-        self._messages, self._index = messages, index
-        self._before = messages[index]
-        self._after, self._change, self._size = self._before, self._before, np.inf
-        #: Differences between successive messages, and between successive changes.
-        self._steps, self._bends = np.empty((2, MIXED, len(index)))
-        self._count = 0
-
-    def mix(self) -> None:
-        after = self._messages[self._index]
-        change = after - self._before
-        size = float(change @ change)
-        if np.isfinite(self._size):
-            place = self._count % MIXED
-            np.subtract(after, self._after, out=self._steps[place])
-            np.subtract(change, self._change, out=self._bends[place])
-            self._count += 1
-        if not size <= 4.0 * self._size:  # not linear at all
-            self._count = 0
-        self._after, self._change, self._size = after, change, size
-        kept = min(self._count, MIXED)
-        if kept:
-            bends = self._bends[:kept]
-            products = bends @ bends.T
-            products[np.diag_indices(kept)] += 1e-12 * np.trace(products) + 1e-300
-            mixed = after - np.linalg.solve(products, bends @ change) @ self._steps[:kept]
-            if np.isfinite(mixed).all():
-                after = mixed
-        self._messages[self._index] = self._before = after
+    value: FloatArray  #: the reweighted log Z
+    slack: FloatArray  #: how far log Z may be above it, if counting numbers are shares of trees
+    marginals: FloatArray
+    beliefs: Entries
 
 
-def _reach(scores: FloatArray, offsets: IntArray) -> FloatArray:
+def _spread(scores: FloatArray, offsets: IntArray) -> FloatArray:
     """By how much a table, from each of the offsets to the next, can bring apart the states of a variable."""
     finite = scores > -np.inf
     high = np.maximum.reduceat(np.where(finite, scores, -np.inf), offsets[:-1])
@@ -92,7 +62,20 @@ def _reach(scores: FloatArray, offsets: IntArray) -> FloatArray:
 
 
 class MessageRun:
-    """Messages of all rows, passed until they settle."""
+    """Messages of all rows of potentials, passed until they settle.
+
+    Parameters
+    ----------
+    graph, inner, potentials
+        A factor graph, its layout, and a matrix of potentials.
+    rho : array of shape (inner.n_tables,)
+        Counting numbers.
+    sweeps : Sweeps
+    messages : array of shape (rows, inner.n_messages), optional
+        Where to begin.
+    max_product : bool
+        Maxima in place of sums.
+    """
 
     def __init__(
         self,
@@ -100,49 +83,25 @@ class MessageRun:
         inner: Layout,
         potentials: FloatArray,
         rho: FloatArray,
-        damping: float | None,
-        max_iter: int,
-        tol: float,
-        schedule: str,
-        messages: FloatArray | None,
-        best: bool = False,
+        sweeps: Sweeps,
+        messages: FloatArray | None = None,
+        max_product: bool = False,
     ) -> None:
-        self.damping = None if damping is None else check_real("damping", damping, minimum=0.0)
-        if self.damping is not None and self.damping >= 1.0:
-            raise ValueError(f"damping must be None or below 1, got {damping!r}")
-        self.max_iter, self.tol = check_count("max_iter", max_iter), check_real("tol", tol, minimum=0.0)
-        self.schedule = check_choice("schedule", schedule, SCHEDULES)
-        self.graph, self.inner, self.rho, self.best = graph, inner, rho, best
+        self.damping, self.max_iter, self.tol, self.schedule = sweeps.checked()
+        self.graph, self.inner, self.rho, self.max_product = graph, inner, rho, max_product
         self.reweighted = not (rho == 1.0).all()
         self.constant = inner.constant(potentials)
         self.states, self.tables = inner.scores(potentials)
         possible = inner.prune(self.states, self.tables) and bool((self.constant > -np.inf).all())
         if not possible:
             raise ValueError("potentials forbid every configuration: the partition function is zero")
-        rows = len(potentials)
-        if messages is None:
-            self.messages = np.zeros((rows, inner.n_messages))
-        else:
-            self.messages = np.array(real_array("messages", messages))
-            if self.messages.shape != (rows, inner.n_messages) or not np.isfinite(self.messages).all():
-                raise ValueError(
-                    f"messages must be finite and of shape ({rows}, {inner.n_messages}), as a result on the same graph has "
-                    f"them; got {self.messages.shape}"
-                )
-        self.totals = np.empty_like(self.states)
-        self.fast = inner.binary and not best and schedule != "residual" and bool(np.isfinite(self.tables).all())
-        self.fast = self.fast and bool(np.isfinite(self.states).all())
-        done = np.zeros(rows, np.int64)
-        change = np.zeros(rows)
-
-        def work(first: int, last: int) -> None:
-            for row in range(first, last):
-                done[row], change[row] = self._pass_fast(row) if self.fast else self._pass(row)
-
-        if inner.n_tables:
-            graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.n_messages * rows) if rows > 1 else [(0, 1)])
-        for row in range(rows):
-            self._set_totals(row)
+        self.messages = self._start(messages, len(potentials))
+        self.log_beliefs = np.empty_like(self.states)
+        self.binary = inner.binary and not max_product and self.schedule != "residual"
+        self.binary = self.binary and bool(np.isfinite(self.tables).all()) and bool(np.isfinite(self.states).all())
+        done, change = self._run()
+        for row in range(len(potentials)):
+            self._set_log_beliefs(row)
         self.n_iter = int(done.max(initial=0))
         # Largest changes are kept by comparisons, which do not see NaN.
         if not np.isfinite(self.messages).all():
@@ -151,22 +110,68 @@ class MessageRun:
         self.residual = float(change.max(initial=0.0))
         self.status = Status.CONVERGED if self.residual <= self.tol else Status.UNSETTLED
 
-    def told(self) -> dict[str, Any]:
+    def _start(self, messages: FloatArray | None, rows: int) -> FloatArray:
+        """Checked messages to begin with."""
+        if messages is None:
+            return np.zeros((rows, self.inner.n_messages))
+        start = np.array(real_array("messages", messages))
+        if start.shape != (rows, self.inner.n_messages) or not np.isfinite(start).all():
+            raise ValueError(
+                f"messages must be finite and of shape ({rows}, {self.inner.n_messages}), as a result on the same graph has "
+                f"them; got {start.shape}"
+            )
+        return start
+
+    def _run(self) -> tuple[IntArray, FloatArray]:
+        """Pass messages: sweeps of each row, and the largest change in the last."""
+        inner, rows = self.inner, len(self.tables)
+        done, change = np.zeros(rows, np.int64), np.zeros(rows)
+        passes = {"sequential": self._pass_sequential, "parallel": self._pass_parallel, "residual": self._pass_residual}
+        pass_row = self._pass_binary if self.binary else passes[self.schedule]
+
+        def work(first: int, last: int) -> None:
+            for row in range(first, last):
+                done[row], change[row] = pass_row(row)
+
+        if inner.n_tables:
+            self.graph.workers.run(work, Workers.ranges(rows, 1e3 * inner.n_messages * rows) if rows > 1 else [(0, 1)])
+        return done, change
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one row: threads are then free to share its work."""
+        return len(self.tables) == 1
+
+    def summary(self) -> dict[str, Any]:
         """What a result says about the sweeps."""
         return {"n_iter": self.n_iter, "residual": self.residual, "tol": self.tol}
 
-    def _set_totals(self, row: int, lo: int = 0, hi: int | None = None) -> None:
-        kernels.set_totals(
-            self.inner.arrays,
-            self.inner.incident,
-            self.inner.edge_factor,
-            self.rho,
-            self.states[row],
-            self.messages[row],
-            lo,
-            self.inner.n_variables if hi is None else hi,
-            self.totals[row],
-        )
+    def _messages(self, row: int) -> Messages:
+        return Messages(self.messages[row], self.log_beliefs[row])
+
+    def _potentials(self, row: int) -> Entries:
+        return Entries(self.states[row], self.tables[row])
+
+    def _set_log_beliefs(self, row: int, lo: int = 0, hi: int | None = None) -> None:
+        last = self.inner.n_variables if hi is None else hi
+        kernels.set_log_beliefs(self.inner.arrays, self.rho, self.states[row], lo, last, self._messages(row))
+
+    def _update(self, row: int) -> Update:
+        """Without damping. Log messages of two states may be as far apart as all tables together can bring them, and then as
+        far as makes a share of nothing."""
+        of_states = _spread(self.states[row], self.inner.arrays.var_offsets)
+        of_tables = _spread(self.tables[row], self.inner.arrays.fac_offsets) / self.rho
+        return Update(self.rho, self.max_product, 0.0, VANISHED + float(of_states.sum() + of_tables.sum()))
+
+    def _until_settled(self, sweep: Callable[[float], float]) -> tuple[int, float]:
+        """Sweeps, each with its damping, until the largest change is at most `tol`: how many, and that change."""
+        damping, change = AdaptiveDamping(self.damping, self.reweighted), np.inf
+        for count in range(self.max_iter):
+            change = sweep(damping.value)
+            if change <= self.tol:
+                return count + 1, float(change)
+            damping.see(change)
+        return self.max_iter, float(change)
 
     def _one_after_another(
         self,
@@ -180,269 +185,192 @@ class MessageRun:
         Those of table f are ``messages[bounds[f]:bounds[f + 1]]``.
         """
 
-        def work(lo: int, hi: int, first: int, last: int) -> tuple[int, float]:
-            brake, order = Brake(self.damping, self.reweighted), self.inner.order[lo:hi]
-            mixer, change = None, np.inf
-            if self.reweighted and not self.best:
-                mixer = Mixer(messages, ranges(bounds[order], bounds[order + 1] - bounds[order]))
+        def work(order: IntArray, first: int, last: int) -> tuple[int, float]:
+            damping = AdaptiveDamping(self.damping, self.reweighted)
+            acceleration, change = None, np.inf
+            if self.reweighted and not self.max_product:
+                acceleration = AndersonAcceleration(messages, ranges(bounds[order], bounds[order + 1] - bounds[order]))
             for count in range(self.max_iter):
                 prepare(first, last)
-                change = sweep(order, count % 2 == 0, brake.damping)
+                change = sweep(order, count % 2 == 0, damping.value)
                 if change <= self.tol:
                     return count + 1, change
-                brake.see(change)
-                if mixer is not None and count % 2 == 1:
-                    mixer.mix()
+                damping.see(change)
+                if acceleration is not None and count % 2 == 1:
+                    acceleration.mix()
             return self.max_iter, change
 
-        done = self._run_chunks(work)
+        chunks = self.inner.chunks
+        done = self.graph.workers.run(work, chunks) if self.alone else [work(*chunk) for chunk in chunks]
         return max(count for count, _ in done), max(change for _, change in done)
 
-    def _run_chunks(self, work: Callable[..., Any]) -> list[Any]:
-        """On threads, unless those are busy with rows."""
-        chunks = self.inner.chunks
-        return self.graph.workers.run(work, chunks) if len(self.tables) == 1 else [work(*chunk) for chunk in chunks]
+    def _pass_sequential(self, row: int) -> tuple[int, float]:
+        inner, update, messages, tables = self.inner, self._update(row), self._messages(row), self.tables[row]
 
-    def _scratch(self) -> tuple[FloatArray, ...]:
-        inner = self.inner
-        return np.empty(inner.largest), np.empty(inner.largest), np.empty(inner.widest), np.empty(inner.widest)
+        def sweep(order: IntArray, backward: bool, damping: float) -> float:
+            damped = update._replace(damping=damping)
+            return float(
+                kernels.sweep_sequential(inner.arrays, tables, damped, order, backward, messages, inner.workspace())
+            )
 
-    def _largest(self, row: int) -> float:
-        """How far apart messages of two states may be: as far as all tables together can bring them, and then as far as
-        makes a share of nothing."""
-        var_offsets, fac_offsets = self.inner.arrays[:2]
-        of_states = _reach(self.states[row], var_offsets)
-        return VANISHED + float(of_states.sum() + (_reach(self.tables[row], fac_offsets) / self.rho).sum())
+        bounds = inner.arrays.edge_offsets[inner.arrays.fac_ptr]
+        return self._one_after_another(
+            lambda lo, hi: self._set_log_beliefs(row, lo, hi), sweep, messages.to_variables, bounds
+        )
 
-    def _pass(self, row: int) -> tuple[int, float]:
-        inner, scratch = self.inner, self._scratch()
-        totals, tables, m = self.totals[row], self.tables[row], self.messages[row]
-        cap = self._largest(row)
-        shared = (inner.arrays, tables, self.rho)
-        if self.schedule == "sequential":
+    def _pass_parallel(self, row: int) -> tuple[int, float]:
+        inner, update, messages, tables = self.inner, self._update(row), self._messages(row), self.tables[row]
+        parts = Workers.ranges(inner.n_tables, 40.0 * inner.size) if self.alone else [(0, inner.n_tables)]
+        out = np.empty_like(messages.to_variables)
 
-            def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
-                return float(
-                    kernels.sweep_sequential(*shared, order, backward, damping, self.best, cap, totals, m, *self._scratch())
-                )
-
-            bounds = inner.arrays[4][inner.arrays[2]]  # of the messages of tables
-            return self._one_after_another(lambda lo, hi: self._set_totals(row, lo, hi), sweep_part, m, bounds)
-        if self.schedule == "residual":
-            count = inner.n_tables
-            key, heap, place = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
-            self._set_totals(row)
-            kernels.residual_start(*shared, self.best, cap, totals, m, key, heap, place, *scratch)
-        ranges = Workers.ranges(inner.n_tables, 40.0 * inner.size)
-        out, change = np.empty_like(m), np.inf
-        brake = Brake(self.damping, self.reweighted)
-        for sweep in range(self.max_iter):
-            damping = brake.damping
-            self._set_totals(row)
-            if self.schedule == "parallel":
-
-                def part(lo: int, hi: int) -> float:
-                    return float(
-                        kernels.sweep_parallel(
-                            *shared,
-                            damping,  # noqa: B023
-                            self.best,
-                            cap,
-                            totals,
-                            m,
-                            lo,
-                            hi,
-                            out,
-                            *self._scratch(),
-                        )
-                    )
-
-                change = max(self.graph.workers.run(part, ranges) if len(self.tables) == 1 else [part(0, inner.n_tables)])
-                m[:] = out
-            else:
-                change = kernels.sweep_residual(
-                    inner.arrays,
-                    inner.incident,
-                    inner.edge_factor,
-                    tables,
-                    self.rho,
-                    damping,
-                    self.best,
-                    cap,
-                    self.tol,
-                    totals,
-                    m,
-                    key,
-                    heap,
-                    place,
-                    *scratch,
-                )
-            if change <= self.tol:
-                return sweep + 1, float(change)
-            brake.see(change)
-        return self.max_iter, float(change)
-
-    def _pass_fast(self, row: int) -> tuple[int, float]:
-        inner, rho = self.inner, self.rho
-        pairs = inner.arrays[3]
-        table = self.tables[row].reshape(-1, 4) / rho[:, None]
-        b, c = table[:, 2] - table[:, 0], table[:, 1] - table[:, 0]
-        d = (table[:, 3] - table[:, 2]) - c
-        scores = np.zeros(inner.n_variables)
-        scores[pairs] = self.states[row][inner.var_offsets[pairs] + 1] - self.states[row][inner.var_offsets[pairs]]
-        full = self.messages[row].reshape(-1, 2)
-        m = np.ascontiguousarray(full[:, 1] - full[:, 0])
-        odds, out = np.empty(inner.n_variables), np.empty_like(m)
-
-        def sums(lo: int, hi: int) -> None:
-            binary.set_odds(inner.incident, inner.edge_factor, rho, scores, m, lo, hi, odds)
-
-        if self.schedule == "sequential":
-
-            def sweep_part(order: IntArray, backward: bool, damping: float) -> float:
-                return float(binary.sweep_sequential(pairs, b, c, d, rho, order, backward, damping, odds, m))
-
-            sweep, change = self._one_after_another(sums, sweep_part, m, 2 * np.arange(len(d) + 1))
-        else:
-            m, sweep, change = self._at_once(pairs, b, c, d, sums, odds, m, out)
-        full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
-        return sweep, change
-
-    def _at_once(
-        self,
-        pairs: IntArray,
-        b: FloatArray,
-        c: FloatArray,
-        d: FloatArray,
-        sums: Callable[[int, int], None],
-        odds: FloatArray,
-        m: FloatArray,
-        out: FloatArray,
-    ) -> tuple[FloatArray, int, float]:
-        alone, workers, inner = len(self.tables) == 1, self.graph.workers, self.inner
-        ranges = Workers.ranges(len(d), 100.0 * len(d)) if alone else [(0, len(d))]
-        nodes = Workers.ranges(inner.n_variables, 20.0 * len(m)) if alone else [(0, inner.n_variables)]
-        brake, change = Brake(self.damping, self.reweighted), np.inf
-        for sweep in range(self.max_iter):
+        def sweep(damping: float) -> float:
+            damped = update._replace(damping=damping)
 
             def part(lo: int, hi: int) -> float:
-                return float(binary.sweep_parallel(pairs, b, c, d, brake.damping, odds, m, lo, hi, out))
+                return float(kernels.sweep_parallel(inner.arrays, tables, damped, messages, lo, hi, out, inner.workspace()))
 
-            workers.run(sums, nodes)
-            change = max(workers.run(part, ranges))
+            self._set_log_beliefs(row)
+            change = max(self.graph.workers.run(part, parts) if self.alone else [part(*parts[0])])
+            messages.to_variables[:] = out
+            return change
+
+        return self._until_settled(sweep)
+
+    def _pass_residual(self, row: int) -> tuple[int, float]:
+        inner, update, messages, tables = self.inner, self._update(row), self._messages(row), self.tables[row]
+        count, work = inner.n_tables, inner.workspace()
+        queue = kernels.ResidualQueue(np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
+        self._set_log_beliefs(row)
+        kernels.residual_start(inner.arrays, tables, update, messages, queue, work)
+
+        def sweep(damping: float) -> float:
+            self._set_log_beliefs(row)
+            damped = update._replace(damping=damping)
+            return float(kernels.sweep_residual(inner.arrays, tables, damped, self.tol, messages, queue, work))
+
+        return self._until_settled(sweep)
+
+    def _pass_binary(self, row: int) -> tuple[int, float]:
+        """Sequential or parallel, on pairs of binary variables: a message is its log odds."""
+        inner, rho, ends = self.inner, self.rho, self.inner.arrays.edge_var
+        table = self.tables[row].reshape(-1, 4) / rho[:, None]
+        b, c = table[:, 2] - table[:, 0], table[:, 1] - table[:, 0]
+        pairs = binary.PairTables(ends, b, c, (table[:, 3] - table[:, 2]) - c)
+        scores = np.zeros(inner.n_variables)
+        scores[ends] = self.states[row][inner.var_offsets[ends] + 1] - self.states[row][inner.var_offsets[ends]]
+        full = self.messages[row].reshape(-1, 2)
+        m = np.ascontiguousarray(full[:, 1] - full[:, 0])
+        log_odds = np.empty(inner.n_variables)
+
+        def prepare(lo: int, hi: int) -> None:
+            binary.set_log_odds(inner.arrays, rho, scores, m, lo, hi, log_odds)
+
+        def sweep(order: IntArray, backward: bool, damping: float) -> float:
+            return float(binary.sweep_sequential(pairs, rho, order, backward, damping, log_odds, m))
+
+        if self.schedule == "sequential":
+            done = self._one_after_another(prepare, sweep, m, 2 * np.arange(len(b) + 1))
+        else:
+            done = self._binary_parallel(pairs, prepare, log_odds, m)
+        full[:, 0], full[:, 1] = -0.5 * m, 0.5 * m
+        return done
+
+    def _binary_parallel(
+        self, pairs: binary.PairTables, prepare: Callable[[int, int], None], log_odds: FloatArray, m: FloatArray
+    ) -> tuple[int, float]:
+        n_pairs, n, workers, out = len(pairs.b), self.inner.n_variables, self.graph.workers, np.empty_like(m)
+        parts = Workers.ranges(n_pairs, 100.0 * n_pairs) if self.alone else [(0, n_pairs)]
+        variables = Workers.ranges(n, 20.0 * len(m)) if self.alone else [(0, n)]
+
+        def sweep(damping: float) -> float:
+            def part(lo: int, hi: int) -> float:
+                return float(binary.sweep_parallel(pairs, damping, log_odds, m, lo, hi, out))
+
+            workers.run(prepare, variables)
+            change: float = max(workers.run(part, parts))
             m[:] = out
-            if change <= self.tol:
-                return m, sweep + 1, change
-            brake.see(change)
-        return m, self.max_iter, change
+            return change
 
-    def information(self, tables: FloatArray) -> FloatArray:
-        """For each row and table: entropies of its members less its own, from beliefs about tables."""
+        return self._until_settled(sweep)
+
+    def mutual_information(self, tables: FloatArray) -> FloatArray:
+        """For each row and table: entropies of its variables less its own, from beliefs about tables."""
         inner = self.inner
         out = np.empty((len(tables), inner.n_tables))
         for row in range(len(tables)):
-            kernels.information(inner.arrays, tables[row], out[row], np.empty(inner.widest))
+            energies.mutual_information(inner.arrays, tables[row], out[row], np.empty(inner.widest))
         return out
 
-    def conclude(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The value, how far log Z may be above it (by example), marginals, and beliefs about states and tables."""
+    def free_energy(self) -> FreeEnergy:
+        """The Bethe or tree-reweighted value of log Z, and beliefs."""
         inner = self.inner
         value, slack = self.constant.copy(), np.zeros_like(self.constant)
-        states, tables = np.empty_like(self.states), np.empty_like(self.tables)
+        beliefs = Entries(np.empty_like(self.states), np.empty_like(self.tables))
 
-        def work(lo: int, hi: int, first: int, last: int, row: int = 0) -> None:
-            kernels.conclude(
-                inner.arrays,
-                inner.order[lo:hi],
-                first,
-                last,
-                self.tables[row],
-                self.rho,
-                inner.examples,
-                inner.fac_examples,
-                self.totals[row],
-                self.messages[row],
-                value[row],
-                slack[row],
-                states[row],
-                tables[row],
-                *self._scratch(),
-            )
+        def work(chunk: Chunk, row: int) -> None:
+            own = Entries(beliefs.states[row], beliefs.tables[row])
+            answer = (own, value[row], slack[row], inner.workspace())
+            energies.free_energy(inner.arrays, chunk, self.tables[row], self.rho, self._messages(row), *answer)
 
         self._run_all(work)
-        return value.ravel(), slack.ravel(), inner.marginals(states, tables), states, tables
+        return FreeEnergy(value.ravel(), slack.ravel(), inner.marginals(*beliefs), beliefs)
 
-    def _run_all(self, work: Callable[..., None]) -> None:
+    def _run_all(self, work: Callable[[Chunk, int], None]) -> None:
         """All chunks of all rows."""
-        tasks = [(*chunk, row) for row in range(len(self.tables)) for chunk in self.inner.chunks]
+        tasks = [(chunk, row) for row in range(len(self.tables)) for chunk in self.inner.chunks]
         if self.inner.size * len(tasks) / len(self.inner.chunks) < OPERATIONS_PER_CHUNK / 40:
             for task in tasks:
                 work(*task)
         else:
             self.graph.workers.run(work, tasks)
 
-    def attained(self, states: FloatArray, tables: FloatArray) -> FloatArray:
-        """What the reweighted free energy is at marginals that agree with each other, close to the given beliefs."""
+    def consistent_free_energy(self, beliefs: Entries) -> FloatArray:
+        """The free energy at marginals that agree with each other, close to the given beliefs."""
         inner, value = self.inner, self.constant.copy()
 
-        def work(lo: int, hi: int, first: int, last: int, row: int = 0) -> None:
-            kernels.attained(
-                inner.arrays,
-                inner.order[lo:hi],
-                first,
-                last,
-                self.states[row],
-                self.tables[row],
-                self.rho,
-                inner.examples,
-                inner.fac_examples,
-                states[row],
-                tables[row],
-                value[row],
-                *self._scratch(),
-            )
+        def work(chunk: Chunk, row: int) -> None:
+            own = Entries(beliefs.states[row], beliefs.tables[row])
+            potentials, scratch = self._potentials(row), inner.workspace()
+            energies.consistent_free_energy(inner.arrays, chunk, potentials, self.rho, own, value[row], scratch)
 
         self._run_all(work)
         return value.ravel()
 
     def decode(self) -> IntArray:
+        """A configuration of each row: by max-marginals, then by iterated conditional modes."""
         inner = self.inner
         y = np.empty((len(self.states), inner.n_variables), np.int64)
-        shape = (inner.arrays, inner.incident, inner.edge_factor)
         for row in range(len(y)):
-            scratch = np.empty(inner.largest)
-            inputs = (self.tables[row], self.states[row])
-            kernels.decode(*shape, *inputs, self.totals[row], self.messages[row], inner.var_order, y[row], scratch)
-            kernels.ascend(*shape, *inputs, y[row])
+            potentials = self._potentials(row)
+            kernels.decode(inner.arrays, potentials, self._messages(row), inner.var_order, y[row], np.empty(inner.largest))
+            iterated_conditional_modes(inner.arrays, potentials, y[row])
         return y
 
-    def likely(self, beliefs: FloatArray) -> FloatArray:
+    def likeliest_scores(self, beliefs: FloatArray) -> FloatArray:
         """The score of the configuration of the likeliest state of every variable, of each example of each row."""
         offsets, found = self.inner.var_offsets, []
         for row in beliefs:
             best = row == np.repeat(np.maximum.reduceat(row, offsets[:-1]), np.diff(offsets))
-            places = np.flatnonzero(best)  # the first of each variable
-            found.append(places[np.searchsorted(places, offsets[:-1])] - offsets[:-1])
+            likeliest = np.flatnonzero(best)  # the first of each variable
+            found.append(likeliest[np.searchsorted(likeliest, offsets[:-1])] - offsets[:-1])
         return self.scores(np.array(found)).ravel()
 
     def scores(self, y: IntArray) -> FloatArray:
         """Scores of configurations, (rows, examples)."""
-        inner, out = self.inner, self.constant.copy()
-        _, fac_offsets, fac_ptr, edge_var, _, strides = inner.arrays
+        arrays, out = self.inner.arrays, self.constant.copy()
         for row in range(len(y)):
             n = out.shape[1]
-            out[row] += np.bincount(inner.examples, self.states[row][inner.var_offsets[:-1] + y[row]], n)
-            if inner.n_tables:
-                place = fac_offsets[:-1] + np.add.reduceat(strides * y[row][edge_var], fac_ptr[:-1])
-                out[row] += np.bincount(inner.fac_examples, self.tables[row][place], n)
+            out[row] += np.bincount(arrays.var_examples, self.states[row][arrays.var_offsets[:-1] + y[row]], n)
+            if self.inner.n_tables:
+                steps = np.add.reduceat(arrays.strides * y[row][arrays.edge_var], arrays.fac_ptr[:-1])
+                out[row] += np.bincount(arrays.fac_examples, self.tables[row][arrays.fac_offsets[:-1] + steps], n)
         return out
 
     def mend(self, y: IntArray, wrong: NDArray[np.bool_]) -> None:
         """Put allowed configurations, where some are found, in place of those of the examples that are `wrong`."""
         inner = self.inner
         for row in np.flatnonzero(wrong.any(1)).tolist():
-            inputs = (self.tables[row], self.states[row])
-            found = configuration(inner, self.states[row], self.tables[row], self.totals[row])
+            found = configuration(inner, self.states[row], self.tables[row], self.log_beliefs[row])
             if found is not None:
-                kernels.ascend(inner.arrays, inner.incident, inner.edge_factor, *inputs, found)
-                y[row] = np.where(wrong[row][inner.examples], found, y[row])
+                iterated_conditional_modes(inner.arrays, self._potentials(row), found)
+                y[row] = np.where(wrong[row][inner.arrays.var_examples], found, y[row])

@@ -1,4 +1,7 @@
-"""Scores of the states of one variable given the others. Layouts are as in `belief_propagation`."""
+"""Conditional distributions of single variables of a factor graph, for Gibbs sampling and iterated conditional modes.
+
+Tuples of arrays are those of `factor_layout`.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,47 @@ from ...numerics.math import exp
 
 
 @kernel
-def conditional_scores(layout, incident, edge_factor, states, tables, y, i, score):
+def conditional_scores(layout, potentials, y, i, score):
     """score[x] = what state x of variable i adds, given the states y of the others; returns the number of states."""
-    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
-    starts, members = incident
-    a = var_offsets[i]
-    count = var_offsets[i + 1] - a
+    a = layout.var_offsets[i]
+    count = layout.var_offsets[i + 1] - a
     for x in range(count):
-        score[x] = states[a + x]
-    for k in range(starts[i], starts[i + 1]):
-        e = members[k]
-        f = edge_factor[e]
-        base = fac_offsets[f]
-        for g in range(fac_ptr[f], fac_ptr[f + 1]):
+        score[x] = potentials.states[a + x]
+    for k in range(layout.var_ptr[i], layout.var_ptr[i + 1]):
+        e = layout.var_edges[k]
+        f = layout.edge_factor[e]
+        base = layout.fac_offsets[f]
+        for g in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
             if g != e:
-                base += strides[g] * y[edge_var[g]]
+                base += layout.strides[g] * y[layout.edge_var[g]]
         for x in range(count):
-            score[x] += tables[base + x * strides[e]]
+            score[x] += potentials.tables[base + x * layout.strides[e]]
     return count
+
+
+@kernel
+def iterated_conditional_modes(layout, potentials, y):
+    """Give one variable after another its best state, while the score rises; returns how many changed."""
+    n = len(y)
+    widest = 1
+    for i in range(n):
+        widest = max(widest, layout.var_offsets[i + 1] - layout.var_offsets[i])
+    score = np.empty(widest)
+    total = 0
+    for _sweep in range(100):
+        changed = 0
+        for i in range(n):
+            count = conditional_scores(layout, potentials, y, i, score)
+            top = y[i]
+            for x in range(count):
+                if score[x] > score[top]:
+                    top = x
+            changed += top != y[i]
+            y[i] = top
+        total += changed
+        if changed == 0:
+            break
+    return total
 
 
 @kernel

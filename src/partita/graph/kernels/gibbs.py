@@ -1,5 +1,7 @@
-"""Gibbs sampling. Layouts are as in `belief_propagation`; randomness is counted, not streamed: chain, sweep and variable
-number the draws, so that no order of work changes them."""
+"""Gibbs sampling of factor graphs. Tuples of arrays are those of `factor_layout`.
+
+Randomness is counted, not streamed: chain, sweep and variable number the draws, so that no order of work changes them.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,16 @@ def uniform(seed, counter):
 
 
 @kernel
-def chain(layout, incident, edge_factor, states, tables, order, seed, burn_in, n_samples, y, c_states, c_tables, score):
-    """Sweeps of one chain over the variables in order; those after burn_in are counted into c_states and c_tables."""
-    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+def chain(layout, potentials, order, seed, burn_in, n_samples, y, counts, score):
+    """Sweeps of one Markov chain over the variables in order; states and table entries after burn-in go to `counts`.
+
+    `score` is scratch for the states of a variable.
+    """
     n = len(order)
     for sweep in range(burn_in + n_samples):
         for k in range(n):
             i = order[k]
-            count = conditional_scores(layout, incident, edge_factor, states, tables, y, i, score)
+            count = conditional_scores(layout, potentials, y, i, score)
             z = exponentials(score, count)
             if z == 0.0:
                 continue
@@ -43,9 +47,9 @@ def chain(layout, incident, edge_factor, states, tables, order, seed, burn_in, n
             y[i] = last
         if sweep >= burn_in:
             for i in range(n):
-                c_states[var_offsets[i] + y[i]] += 1
-            for f in range(len(fac_ptr) - 1):
-                at = fac_offsets[f]
-                for g in range(fac_ptr[f], fac_ptr[f + 1]):
-                    at += strides[g] * y[edge_var[g]]
-                c_tables[at] += 1
+                counts.states[layout.var_offsets[i] + y[i]] += 1
+            for f in range(len(layout.fac_ptr) - 1):
+                at = layout.fac_offsets[f]
+                for g in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
+                    at += layout.strides[g] * y[layout.edge_var[g]]
+                counts.tables[at] += 1

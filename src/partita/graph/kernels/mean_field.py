@@ -1,6 +1,6 @@
-"""Independent variables that fit a factor graph best.
+"""Naive mean field: the independent variables that fit a factor graph best.
 
-Layouts are as in `belief_propagation`; q has a probability per state.
+q has a probability per state. Tuples of arrays are those of `factor_layout`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ TINY = 1e-40
 
 @kernel
 def _product(layout, q, f, left_out, T):
-    """T = the product of the probabilities of the members of table f, but for one."""
-    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    """T = the product of the probabilities of the variables of factor f, but for that of one edge."""
+    var_offsets, fac_offsets, fac_ptr = layout.var_offsets, layout.fac_offsets, layout.fac_ptr
+    edge_var, strides = layout.edge_var, layout.strides
     size = fac_offsets[f + 1] - fac_offsets[f]
     for x in range(size):
         T[x] = 1.0
@@ -36,8 +37,9 @@ def _product(layout, q, f, left_out, T):
 
 @kernel
 def _expect(layout, tables, q, e, f, T, g):
-    """Add to g[x] the mean of table f given state x of its member e."""
-    var_offsets, fac_offsets, fac_ptr, edge_var, _, strides = layout
+    """Add to g[x] the mean of the table of factor f given state x of the variable of its edge e."""
+    var_offsets, fac_offsets, fac_ptr = layout.var_offsets, layout.fac_offsets, layout.fac_ptr
+    edge_var, strides = layout.edge_var, layout.strides
     off = fac_offsets[f]
     size = fac_offsets[f + 1] - off
     a = var_offsets[edge_var[e]]
@@ -62,10 +64,12 @@ def _expect(layout, tables, q, e, f, T, g):
 
 
 @kernel
-def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g):
-    """Best q of one variable after another, until the largest change is at most tol; returns sweeps and that change."""
-    var_offsets = layout[0]
-    starts, members = incident
+def coordinate_ascent(layout, potentials, max_iter, tol, q, T, g):
+    """The best q of one variable after another, until the largest change is at most tol; returns sweeps and that change.
+
+    T and g are scratch for the largest table and for the states of a variable.
+    """
+    var_offsets = layout.var_offsets
     change = np.inf
     for sweep in range(max_iter):
         change = 0.0
@@ -73,9 +77,10 @@ def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g)
             a = var_offsets[i]
             count = var_offsets[i + 1] - a
             for x in range(count):
-                g[x] = states[a + x]
-            for k in range(starts[i], starts[i + 1]):
-                _expect(layout, tables, q, members[k], edge_factor[members[k]], T, g)
+                g[x] = potentials.states[a + x]
+            for k in range(layout.var_ptr[i], layout.var_ptr[i + 1]):
+                e = layout.var_edges[k]
+                _expect(layout, potentials.tables, q, e, layout.edge_factor[e], T, g)
             z = exponentials(g, count)
             if z == 0.0:
                 continue
@@ -93,22 +98,26 @@ def climb(layout, incident, edge_factor, states, tables, max_iter, tol, q, T, g)
 
 
 @kernel
-def evidence(layout, states, tables, examples, fac_examples, q, value, T, b_tables):
-    """Add the mean score and the entropy to the values of examples; b_tables gets products of q."""
-    var_offsets, fac_offsets, fac_ptr = layout[0], layout[1], layout[2]
+def evidence_lower_bound(layout, potentials, beliefs, value, T):
+    """Add the mean score and the entropy to the values of examples; beliefs of tables become products of those of states.
+
+    T is scratch for the largest table.
+    """
+    var_offsets, fac_offsets, fac_ptr = layout.var_offsets, layout.fac_offsets, layout.fac_ptr
+    q = beliefs.states
     for i in range(len(var_offsets) - 1):
         part = 0.0
         for s in range(var_offsets[i], var_offsets[i + 1]):
             if q[s] > 0.0:
-                part += q[s] * (states[s] - np.log(q[s]))
-        value[examples[i]] += part
+                part += q[s] * (potentials.states[s] - np.log(q[s]))
+        value[layout.var_examples[i]] += part
     for f in range(len(fac_ptr) - 1):
         off = fac_offsets[f]
         size = fac_offsets[f + 1] - off
         _product(layout, q, f, -1, T)
         part = 0.0
         for x in range(size):
-            b_tables[off + x] = T[x]
+            beliefs.tables[off + x] = T[x]
             if T[x] > 0.0:
-                part += T[x] * tables[off + x]
-        value[fac_examples[f]] += part
+                part += T[x] * potentials.tables[off + x]
+        value[layout.fac_examples[f]] += part

@@ -1,4 +1,4 @@
-"""Walks over graphs of tables, and sets of tables without cycles."""
+"""Spanning trees of factor graphs (acyclic sets of factors, by Kruskal's algorithm), and breadth-first search."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ...numerics.jit import kernel
 
 @kernel
 def _find(parent, i):
+    """The root of i in a forest of disjoint sets, with path halving."""
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]
@@ -16,8 +17,12 @@ def _find(parent, i):
 
 
 @kernel
-def acyclic_set(fac_ptr, edge_var, order, parent, counts):
-    """Take tables in order unless two of their variables are joined already; add one to the counts of those taken."""
+def acyclic_set(layout, order, parent, counts):
+    """Take factors in order unless two of their variables are joined already; add one to the counts of those taken.
+
+    `parent` is scratch for a number per variable.
+    """
+    fac_ptr, edge_var = layout.fac_ptr, layout.edge_var
     for i in range(len(parent)):
         parent[i] = i
     for f in order:
@@ -38,10 +43,10 @@ def acyclic_set(fac_ptr, edge_var, order, parent, counts):
 
 
 @kernel
-def outwards(starts, members, edge_factor, fac_ptr, edge_var, variables, tables):
-    """Variables and tables from roots outwards; whether no two paths lead to the same variable."""
+def breadth_first(layout, variables, factors):
+    """Variables and factors in breadth-first order from a root of each component; returns whether there is no cycle."""
     n = len(variables)
-    seen, used = np.zeros(n, np.bool_), np.zeros(len(tables), np.bool_)
+    seen, used = np.zeros(n, np.bool_), np.zeros(len(factors), np.bool_)
     acyclic = True
     head, tail, count = 0, 0, 0
     for root in range(n):
@@ -53,15 +58,15 @@ def outwards(starts, members, edge_factor, fac_ptr, edge_var, variables, tables)
         while head < tail:
             v = variables[head]
             head += 1
-            for k in range(starts[v], starts[v + 1]):
-                f = edge_factor[members[k]]
+            for k in range(layout.var_ptr[v], layout.var_ptr[v + 1]):
+                f = layout.edge_factor[layout.var_edges[k]]
                 if used[f]:
                     continue
                 used[f] = True
-                tables[count] = f
+                factors[count] = f
                 count += 1
-                for e in range(fac_ptr[f], fac_ptr[f + 1]):
-                    u = edge_var[e]
+                for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
+                    u = layout.edge_var[e]
                     if u != v:
                         acyclic = acyclic and not seen[u]
                         if not seen[u]:

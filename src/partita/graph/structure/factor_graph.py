@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal, whole_array
+from ...core.contracts.engine import Engine
 from ...core.errors import TooLargeError
 from ...core.memory import check_memory, check_sample, product
 from ...core.parallel import Workers
@@ -406,7 +407,8 @@ class FactorGraph:
             both = self._mixture(options.pop("memory_limit", MEMORY)).infer(self.potentials(potentials), **options)
             return replace(both, marginals=both.marginals[0] if single else both.marginals)
         if name != "exact":
-            result: Result = find_engine(name)(self, self.potentials(potentials), **options)
+            infer: Engine[FactorGraph] = find_engine(name)
+            result = infer(self, self.potentials(potentials), **options)
             report(f"engine {name}", result.status)
             return replace(result, engine=name, marginals=result.marginals[0] if single else result.marginals)
         flat, tree = self.potentials(potentials), self.tree(**options)

@@ -105,7 +105,7 @@ class CompositeLikelihood:
             check_choice("policy", self.policy, POLICIES)
             if self.policy == "multinomial" and not np.isclose(sum(self.rates.values()), 1.0, atol=1e-9):
                 raise ValueError(f"orders must sum to one with policy 'multinomial', got {sum(self.rates.values())}")
-        elif not callable(self.policy) and not all(hasattr(self.policy, name) for name in ("mean", "second", "draw")):
+        elif not callable(self.policy) and not isinstance(self.policy, Policy):
             raise ValueError(f"policy must be one of {POLICIES}, a function, or have mean, second and draw")
         if isinstance(self.weights, str):
             check_choice("weights", self.weights, (AUTO,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from ...core.results import FloatArray
 BoolArray = NDArray[np.bool_]
 
 
+@runtime_checkable
 class Policy(Protocol):
     """A law of indicators Z, one for each object."""
 

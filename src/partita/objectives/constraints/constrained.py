@@ -127,8 +127,8 @@ class Constrained(OnLikelihood[ModelledObjective]):
             raise ValueError(f"the set has {feasible.size} parameters, the likelihood {likelihood.size}")
         super().__init__(likelihood)
         self.feasible = feasible
-        bounds = {Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *bounds})
+        inherited = {Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *inherited})
         self.demands = frozenset({Capability.CONSTRAINED_STEP})
 
     @property
@@ -203,6 +203,11 @@ class ConstrainedPoint:
 
     def __init__(self, objective: Constrained, inner: InnerPoint, multipliers: Multipliers) -> None:
         self.objective, self.inner, self.multipliers = objective, inner, multipliers
+
+    @property
+    def likelihood(self) -> InnerPoint:
+        """The point of the likelihood."""
+        return self.inner
 
     @property
     def parameters(self) -> FloatArray:
@@ -287,9 +292,13 @@ class ConstrainedPoint:
         ray = self.inner.along(direction)
         return ConstrainedRay(self, ray, self.parameters + direction, self.multipliers)
 
+    def model(self, kind: str) -> CentredModel:
+        """That of the likelihood, which knows nothing of the set."""
+        return self.inner.model(kind)
+
     def constrained_step(self, kind: str) -> ConstrainedRay | None:
         """The ray to the feasible minimiser of the model of `kind`; None if that could not be found."""
-        found = self.objective.minimizer(self.inner.model(kind), self.multipliers.active)
+        found = self.objective.minimizer(self.model(kind), self.multipliers.active)
         if found is None:
             return None
         target, multipliers = found

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...core.results import Status
-from ..objective.elastic_net import ElasticNetPoint
 from ..objective.separation import Separation, separation
 
 #: Columns whose part of a separating direction is at least this share of the largest are named, if they are so few.
@@ -18,7 +17,7 @@ def find_separation(model: Any, point: Any, status: Status) -> Separation | None
     """What separates the classes where a softmax regression has stopped, if no penalty can be felt at its tol there."""
     if status is Status.INTERRUPTED:
         return None
-    smooth = point.smooth if isinstance(point, ElasticNetPoint) else point
+    smooth = point.likelihood
     if model.l2 > 0.0 or model.l1 > 0.0:
         largest = float(np.abs(smooth.parameters).max(initial=0.0))
         if max(model.l2 * largest, model.l1) > model.tol * smooth.objective.scale:

@@ -44,7 +44,7 @@ from ...solvers.loop import minimize
 from ..features.linear import linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
 from ..objective.covariance import SEPARATED_CLASSES, covariance
-from ..objective.elastic_net import ElasticNet, ElasticNetPoint
+from ..objective.elastic_net import ElasticNet
 from ..objective.likelihood import Likelihood
 from ..structure import Binary, Categorical
 from .separated import find_separation, separated_text
@@ -289,10 +289,11 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self._constrained_point = point if constraints else None
         if constraints:
             self.kkt_residual_ = float(np.abs(point.gradient).max()) / problem.scale
-            point = point.inner
+            point = point.likelihood
         self._store(classes, point, solution)
         if separated is not None:
-            text = separated_text(self, separated, fitted, self.coef_, getattr(columns, "Q", None) is None)
+            named = columns is None or not columns.mixed
+            text = separated_text(self, separated, fitted, self.coef_, named)
             warn(f"SoftmaxRegression: {text}", ConvergenceWarning)
         return self
 
@@ -364,7 +365,7 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
         self.__dict__.pop("_stream", None)
         if solution.status is not Status.UNBOUNDED:  # which has a text of its own
             stalled = solution.status is Status.STALLED
-            warn_if_short(self, solution, held_out=not stalled or bool(seeded_solver(self).validation))
+            warn_if_short(self, solution, held_out=not stalled or seeded_solver(self).holds_out)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores log h(y) + coef . x + intercept, (n_samples, n_classes), or the log-odds (n_samples,) for two classes."""
@@ -416,12 +417,13 @@ class SoftmaxRegression(StreamingMixin, SavedModel, ClassifierMixin, BaseEstimat
     def _variances(self, method: str, reference: Any) -> FloatArray:
         check_is_fitted(self)
         check_choice("method", method, ("information", "sandwich"))
-        if self.l1 > 0.0 or isinstance(getattr(self, "_point", None), ElasticNetPoint):
+        fitted = "_point" in vars(self)
+        if self.l1 > 0.0 or (fitted and self._point.likelihood is not self._point):
             raise ValueError(
                 "standard errors are not defined with l1 > 0: the estimates are biased towards zero, and exact zeros have "
                 "no normal distribution; refit the chosen columns with l1=0, or resample"
             )
-        if not hasattr(self, "_point"):
+        if not fitted:
             raise ValueError(
                 "standard errors need the training data, which copies, files and streams do not keep: fit again"
             )

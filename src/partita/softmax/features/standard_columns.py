@@ -65,6 +65,11 @@ class StandardColumns:
             self.rows, self.Q = row_space(self.rows)
 
     @property
+    def mixed(self) -> bool:
+        """Whether a column of `rows` is a combination of columns of X."""
+        return self.Q is not None
+
+    @property
     def penalty(self) -> FloatArray:
         """The l2 of each column of the rows."""
         columns = (np.sqrt(self.l2) / self.spread) ** 2  # the square of the spread may be out of range
@@ -84,6 +89,8 @@ class StandardColumns:
 class RowSpace:
     """``X = rows Q'``, for data with more columns than rows: as `StandardColumns`, without a change of units."""
 
+    mixed = True
+
     def __init__(self, X: FloatArray) -> None:
         self.rows, self.Q = row_space(X)
 
@@ -98,6 +105,8 @@ class RowSpace:
 
 class Centred:
     """``rows = X - mean``: as `StandardColumns`, without a change of units. A free intercept makes it the same problem."""
+
+    mixed = False
 
     def __init__(self, X: FloatArray, weights: FloatArray) -> None:
         self.mean = np.average(X, axis=0, weights=weights)

@@ -66,18 +66,18 @@ class ElasticNet(OnLikelihood[Likelihood]):
 
 
 class ElasticNetPoint:
-    """The objective at one parameter vector; `smooth` is the likelihood there."""
+    """The objective at one parameter vector; `likelihood` is that part of it."""
 
-    def __init__(self, objective: ElasticNet, smooth: SoftmaxPoint, centred: bool = False) -> None:
-        self.objective, self.smooth = objective, smooth
-        self.parameters = smooth.parameters
-        self.value = smooth.value + float((objective.l1 * np.abs(self.parameters)).sum())
+    def __init__(self, objective: ElasticNet, likelihood: SoftmaxPoint, centred: bool = False) -> None:
+        self.objective, self.likelihood = objective, likelihood
+        self.parameters = likelihood.parameters
+        self.value = likelihood.value + float((objective.l1 * np.abs(self.parameters)).sum())
         self._is_centred = centred or len(objective.free) == 0
 
     @cached_property
     def gradient(self) -> FloatArray:
         """The shortest subgradient."""
-        return shortest_subgradient(self.smooth.gradient, self.objective.l1, self.parameters)
+        return shortest_subgradient(self.likelihood.gradient, self.objective.l1, self.parameters)
 
     @cached_property
     def centred(self) -> ElasticNetPoint:
@@ -89,11 +89,11 @@ class ElasticNetPoint:
     @property
     def _loss(self) -> float:
         theta = self.parameters
-        return self.smooth.value - 0.5 * float((self.objective.likelihood.penalty * theta * theta).sum())
+        return self.likelihood.value - 0.5 * float((self.objective.likelihood.penalty * theta * theta).sum())
 
     def _by_label(self) -> proximal.Scores:
         """Copies of scores, probabilities and residuals, as kernels change them."""
-        smooth = self.smooth
+        smooth = self.likelihood
         return proximal.Scores(*(np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual)))
 
     def _moved(self, theta: FloatArray, scores: proximal.Scores, loss: float) -> ElasticNetPoint:
@@ -110,7 +110,7 @@ class ElasticNetPoint:
     def l1_max(self) -> float:
         """The smallest common l1 at which zero coefficients are optimal, at a point where they are zero."""
         point = self.centred
-        return float(np.abs(point.smooth.gradient[self.objective.l1 > 0.0]).max(initial=0.0))
+        return float(np.abs(point.likelihood.gradient[self.objective.l1 > 0.0]).max(initial=0.0))
 
     @cached_property
     def gap(self) -> float:
@@ -119,7 +119,7 @@ class ElasticNetPoint:
             return self.value - self.centred.value + self.centred.gap
         o = self.objective
         l1, l2, theta = o.l1, o.likelihood.penalty, self.parameters
-        v = self.smooth.gradient - l2 * theta
+        v = self.likelihood.gradient - l2 * theta
         left = float(np.abs(v[o.free]).sum())
         if left > FAR_FROM_CENTRED * o.scale:
             return np.inf
@@ -131,7 +131,7 @@ class ElasticNetPoint:
         """sum_i w_i KL(q_i || p_i) with q = e_y + c (p - e_y): s = 1 - p_y is scaled by c."""
         if c >= 1.0:
             return 0.0
-        p = self.smooth.u if self.objective.features.n_outputs == 1 else self.smooth.marginals
+        p = self.likelihood.u if self.objective.features.n_outputs == 1 else self.likelihood.marginals
         return float(proximal.divergence(p, self.objective.targets, c))
 
     def along(self, direction: FloatArray) -> Ray:

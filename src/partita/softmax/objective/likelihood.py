@@ -211,6 +211,11 @@ class SoftmaxPoint(PenalizedPoint):
             gradient = gradient + o.linear
         return gradient + o.penalty_gradient(self.parameters)
 
+    @property
+    def likelihood(self) -> SoftmaxPoint:
+        """The point itself: what points with more than a likelihood call theirs."""
+        return self
+
     def moved(self, step: FloatArray, image: FloatArray) -> SoftmaxPoint:
         """The point after a step, whose scores are `image`."""
         point = self.objective.view(self.parameters + step, self.u + image)
