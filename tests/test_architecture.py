@@ -167,3 +167,11 @@ def test_public_names_resolve_and_are_listed(name):
     assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         package.nothing  # noqa: B018
+
+
+def test_names_that_moved_are_found_with_a_warning():
+    import partita
+
+    with pytest.warns(FutureWarning, match=r"partita\.ConvexEM is partita\.objectives\.ConvexEM now"):
+        found = partita.ConvexEM
+    assert found is importlib.import_module("partita.objectives").ConvexEM

@@ -1,7 +1,6 @@
 __version__: str
 
 from .bayesnet.estimators.bayesian_network import BayesianNetwork as BayesianNetwork
-from .bayesnet.estimators.convex_em import ConvexEM as ConvexEM
 from .chain.data.sequences import SequenceData as SequenceData
 from .chain.estimators.boltzmann_chain import BoltzmannChain as BoltzmannChain
 from .chain.estimators.chain_crf import ChainCRF as ChainCRF

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def names_of_stub(
+    package: str, file: str, moved: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a module, from the ``from .module import Name as Name`` of its stub.
 
-    Imports nothing else, so that ``import partita`` costs almost nothing.
+    Imports nothing else, so that ``import partita`` costs almost nothing. `moved` has the new modules of names that are
+    elsewhere now: they are found for one more release, with a warning.
     """
     with open(file + "i", encoding="utf-8") as stub:
         homes = _homes(stub.read())
@@ -19,6 +23,10 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callab
     def find(name: str) -> Any:
         if name in homes:
             return getattr(importlib.import_module(homes[name], anchor), name)
+        if moved is not None and name in moved:
+            text = f"{package}.{name} is {moved[name]}.{name} now; the old name goes with the next release"
+            warnings.warn(text, FutureWarning, stacklevel=2)
+            return getattr(importlib.import_module(moved[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find, lambda: sorted(homes), sorted(homes)

@@ -1,3 +1,4 @@
+from ..bayesnet.estimators.convex_em import ConvexEM as ConvexEM
 from ..bayesnet.relaxation.joint_em import (
     ChildTerm as ChildTerm,
     HiddenTerm as HiddenTerm,
