@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from regression_forms import primal
 from scipy.sparse import csr_array
 
 from partita import Status
@@ -11,8 +12,7 @@ from partita.bayesnet.relaxation import joint_em as joint_em_module
 from partita.bayesnet.relaxation.hidden_terms import groups
 from partita.bayesnet.relaxation.relation_bound import DiagonalLessColumns, smallest_eigenpairs
 from partita.bayesnet.relaxation.relation_problem import Constraint, Problem, Relation
-from partita.bayesnet.relaxation.relational import primal
-from partita.bayesnet.relaxation.rounding import METHODS, centred_points, round_labels, simplex_weights, spectral_labels
+from partita.bayesnet.relaxation.rounding import METHODS, centred_points, round_labels, simplex_weights
 from partita.bayesnet.relaxation.stationary import to_stationary
 from partita.core import Workers
 from partita.objectives import ChildTerm, HiddenTerm, critical_alpha, relax
@@ -261,7 +261,6 @@ def test_mixture_of_gaussians_is_found(rng):
     for method in METHODS:
         labels = round_labels(found.vectors[0], 3, method)
         assert _same(labels, hidden), method
-    assert _same(spectral_labels(terms, 60, 3), hidden)
 
 
 def _same(labels, hidden):

@@ -12,9 +12,9 @@ from partita import Status
 from partita.graph.engines import message_passing as message_run
 from partita.graph.engines.counting_numbers import LARGEST_DENSE, tree_probabilities
 from partita.graph.engines.layout import layout
+from partita.graph.engines.message_damping import AdaptiveDamping
 from partita.graph.engines.message_passing import SCHEDULES
 from partita.inference import bethe, is_concave, max_product, mean_field, tree_reweighted
-from partita.inference.message_damping import AdaptiveDamping
 from partita.structures import FactorGraph
 
 

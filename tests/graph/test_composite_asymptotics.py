@@ -96,7 +96,6 @@ def test_moments_of_policies_are_those_of_their_draws():
         Product([Multinomial([0.4, 0.6]), Independent([0.3])]),
         Multinomial([0.4, 0.3]),
         Listed(rows, [0.2, 0.3, 0.5]),
-        Listed.log_linear(rows, [0.0, 1.0, -1.0]),
     ]
     for policy in policies:
         Z = policy.draw(200_000, np.random.default_rng(0)).astype(float)

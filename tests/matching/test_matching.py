@@ -9,7 +9,7 @@ import pytest
 
 from partita import TooLargeError
 from partita.matching.engines import bethe as matching_bethe
-from partita.matching.engines.support import fractional_support, matching_support
+from partita.matching.engines.support import fractional_support
 from partita.structures import BipartiteMatching, Matching
 
 
@@ -280,17 +280,14 @@ def test_a_shift_of_all_weights_costs_no_digits(rng):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_which_edges_are_in_matchings(seed):
+def test_edges_of_matchings_have_positive_shares(seed):
     rng = np.random.default_rng(seed)
     n = 6
     edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.5])
     Y = pairings(n, edges, True)
-    found = matching_support(edges, n)
     if not len(Y):
-        assert found is None
         return
     used = np.array([(Y[:, i] == j).any() for i, j in edges])
-    np.testing.assert_array_equal(found, used)
     wider = fractional_support(edges, n, 0)
     assert (wider | ~used).all()
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.memory import check_memory, product
-from ..core.results import FloatArray
+from ..core.results import FloatArray, IntArray
 from ..core.stored import stored
 from ..core.warn import warn
 from ..graph import FactorGraph
@@ -414,73 +414,92 @@ def _read_probability(parser: _Parser) -> _Block:
 
 def _table(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]) -> FloatArray:
     """The distribution that a block says, an axis for each parent and the last for the child."""
-    for variable in (block.child, *block.parents):
+    shape = _shape(parser, block, states)
+    if block.table is not None and (block.rows or block.default):
+        raise parser.fail(f"the distribution of {block.child} must have a table or rows, not both", block.table[0])
+    found = np.full(shape, np.nan)
+    places = np.full(shape[:-1], -1, dtype=np.int64)  # where each distribution is in the file
+    if block.table is not None:
+        _fill_from_table(parser, block.child, *block.table, found)
+        places[...] = block.table[0]
+    else:
+        _fill_from_rows(parser, block, states, found, places)
+    _check_sums(parser, block.child, found, places)
+    return found
+
+
+def _shape(parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]]) -> tuple[int, ...]:
+    """Numbers of states of the parents and of the child, which are known variables, different, and not too many."""
+    child = block.child
+    for variable in (child, *block.parents):
         if variable not in states:
             raise parser.fail(f"there is no variable {variable}", block.at)
-    if len({block.child, *block.parents}) < 1 + len(block.parents):
-        raise parser.fail(f"probability ( {block.child} | … ) must have different variables", block.at)
-    child = block.child
+    if len({child, *block.parents}) < 1 + len(block.parents):
+        raise parser.fail(f"probability ( {child} | … ) must have different variables", block.at)
     shape = tuple(len(states[variable]) for variable in (*block.parents, child))
     if len(shape) > MOST_AXES:
         raise parser.fail(f"{child} has {len(block.parents)} parents, more than {MOST_AXES - 1}", block.at)
     what = f"{parser.path}, line {parser.line(block.at)}: the distribution of {child} given {len(block.parents)} parents"
     check_memory(what, 32.0 * product(shape), "Give it fewer parents")
-    if block.table is not None and (block.rows or block.default):
-        raise parser.fail(f"the distribution of {child} must have a table or rows, not both", block.table[0])
-    places = np.full(shape[:-1], -1, dtype=np.int64)
-    if block.table is not None:
-        at, values = block.table
-        if len(values) != product(shape):
-            raise parser.fail(f"the table of {child} must have {product(shape)} numbers, got {len(values)}", at)
-        found = np.moveaxis(np.array(values).reshape(shape[-1], *shape[:-1]), 0, -1).copy()
-        places[...] = at
-        if far_sum(found) is not None and np.abs(_sums(np.array(values).reshape(shape)) - 1.0).max() <= ROW_SUM:
-            raise parser.fail(
-                f"the table of {child} sums to one only if {child} changes fastest, but in BIF the first variable changes "
-                "slowest; write it as rows, (states of the parents) probabilities;",
-                at,
-            )
-    else:
-        found = np.full(shape, np.nan)
-        seen: set[tuple[int, ...]] = set()
-        codes = [{state: i for i, state in enumerate(states[parent])} for parent in block.parents]
-        rows = [] if block.default is None else [(block.default[0], None, block.default[1])]
-        for at, given, values in [*rows, *block.rows]:
-            if len(values) != shape[-1]:
-                raise parser.fail(f"a distribution of {child} must have {shape[-1]} numbers, got {len(values)}", at)
-            if given is None:
-                found[...], places[...] = values, at
-                continue
-            if len(given) != len(block.parents):
-                raise parser.fail(f"a row of {child} must have {len(block.parents)} states of parents, got {len(given)}", at)
-            for parent, state, code in zip(block.parents, given, codes, strict=True):
-                if state not in code:
-                    raise parser.fail(f"{parent} has no state {state!r}; there are {_shown(states[parent])}", at)
-            row = tuple(code[state] for state, code in zip(given, codes, strict=True))
-            if row in seen:
-                raise parser.fail(f"the row ({', '.join(given)}) of {child} is there twice", at)
-            seen.add(row)
-            found[row], places[row] = values, at
-        missing = np.argwhere(places < 0)
-        if len(missing):
-            names = [states[parent][i] for parent, i in zip(block.parents, missing[0].tolist(), strict=True)]
-            which = f"for ({', '.join(names)})" if names else "at all"
-            raise parser.fail(f"the distribution of {child} has no numbers {which}", block.at)
+    return shape
+
+
+def _fill_from_table(parser: _Parser, child: str, at: int, values: list[float], found: FloatArray) -> None:
+    """One list of all numbers, in which the child changes slowest."""
+    shape = found.shape
+    if len(values) != found.size:
+        raise parser.fail(f"the table of {child} must have {found.size} numbers, got {len(values)}", at)
+    found[...] = np.moveaxis(np.array(values).reshape(shape[-1], *shape[:-1]), 0, -1)
+    if far_sum(found) is not None and np.abs(_sums(np.array(values).reshape(shape)) - 1.0).max() <= ROW_SUM:
+        raise parser.fail(
+            f"the table of {child} sums to one only if {child} changes fastest, but in BIF the first variable changes "
+            "slowest; write it as rows, (states of the parents) probabilities;",
+            at,
+        )
+
+
+def _fill_from_rows(
+    parser: _Parser, block: _Block, states: Mapping[str, tuple[str, ...]], found: FloatArray, places: IntArray
+) -> None:
+    """A row of numbers for each configuration of the parents, over the default if there is one."""
+    child, width = block.child, found.shape[-1]
+    seen: set[tuple[int, ...]] = set()
+    codes = [{state: i for i, state in enumerate(states[parent])} for parent in block.parents]
+    rows = [] if block.default is None else [(block.default[0], None, block.default[1])]
+    for at, given, values in [*rows, *block.rows]:
+        if len(values) != width:
+            raise parser.fail(f"a distribution of {child} must have {width} numbers, got {len(values)}", at)
+        if given is None:
+            found[...], places[...] = values, at
+            continue
+        if len(given) != len(block.parents):
+            raise parser.fail(f"a row of {child} must have {len(block.parents)} states of parents, got {len(given)}", at)
+        for parent, state, code in zip(block.parents, given, codes, strict=True):
+            if state not in code:
+                raise parser.fail(f"{parent} has no state {state!r}; there are {_shown(states[parent])}", at)
+        row = tuple(code[state] for state, code in zip(given, codes, strict=True))
+        if row in seen:
+            raise parser.fail(f"the row ({', '.join(given)}) of {child} is there twice", at)
+        seen.add(row)
+        found[row], places[row] = values, at
+    missing = np.argwhere(places < 0)
+    if len(missing):
+        names = [states[parent][i] for parent, i in zip(block.parents, missing[0].tolist(), strict=True)]
+        which = f"for ({', '.join(names)})" if names else "at all"
+        raise parser.fail(f"the distribution of {child} has no numbers {which}", block.at)
+
+
+def _check_sums(parser: _Parser, child: str, found: FloatArray, places: IntArray) -> None:
+    """An error if a distribution is far from summing to one, a warning if it is off by more than rounded digits explain."""
     wrong = far_sum(found)
     if wrong is not None:
-        place, total = (
-            int(places.flat[wrong[0]]),
-            "zero" if wrong[1] == 0.0 else f"{wrong[1]:.9g} instead of one; {SUM_CURE}",
-        )
-        raise parser.fail(f"a distribution of {child} sums to {total}", place)
+        total = "zero" if wrong[1] == 0.0 else f"{wrong[1]:.9g} instead of one; {SUM_CURE}"
+        raise parser.fail(f"a distribution of {child} sums to {total}", int(places.flat[wrong[0]]))
     sums = found.sum(-1)
     far = np.abs(sums - 1.0)
     if far.max() > ROW_SUM:
         worst = np.unravel_index(far.argmax(), far.shape)
-        warn(
-            f"{parser.path}, line {parser.line(int(places[worst]))}: a distribution of {child} sums to {sums[worst]:.9g}",
-        )
-    return found
+        warn(f"{parser.path}, line {parser.line(int(places[worst]))}: a distribution of {child} sums to {sums[worst]:.9g}")
 
 
 # Writing

@@ -225,20 +225,12 @@ def critical_alpha(
     variable that shares a child, the other parents are taken as constant: below the value the solution is not
     trivial.
     """
-    values, _ = spectral_vectors(terms, n_rows, hidden, n_eigenvalues)
-    return float(values[0]), values
-
-
-def spectral_vectors(
-    terms: Sequence[HiddenTerm | ChildTerm], n_rows: int, hidden: int = 0, count: int = N_EIGENVALUES
-) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues as of `critical_alpha`, and their vectors, of shape (n_rows, count)."""
-    check_count("count", count, minimum=1)
+    check_count("n_eigenvalues", n_eigenvalues, minimum=1)
     for group in groups(terms, n_rows):
         if hidden in group.hidden:
             with blas_limit(1):
-                values, vectors = _critical(_alone(group, hidden, Workers(1)), count)
-            return values, vectors[group.rows]
+                values, _ = _critical(_alone(group, hidden, Workers(1)), n_eigenvalues)
+            return float(values[0]), values
     raise ValueError(f"hidden must be one of the hidden variables of the terms, got {hidden!r}")
 
 

@@ -11,7 +11,6 @@ these ways:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from sklearn.cluster import KMeans
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_count
-from .joint_em import ChildTerm, HiddenTerm, spectral_vectors
 
 METHODS = ("kmeans", "random", "simplex")
 DRAWS, TURNS = 50, 100
@@ -44,15 +42,6 @@ def round_labels(V: FloatArray, n_values: int, method: str = "kmeans", random_st
         return np.asarray(simplex_weights(V, n_values, random_state).argmax(1))
     points, rng = centred_points(V, n_values), generator(random_state)
     return _draws(points, n_values, rng) if method == "random" else _clusters(points, n_values, rng)
-
-
-def spectral_labels(
-    terms: Sequence[HiddenTerm | ChildTerm], n_rows: int, n_values: int, hidden: int = 0, random_state: Any = 0
-) -> IntArray:
-    """Labels without solving the relaxation: clusters of the leading eigenvectors at the critical alpha."""
-    check_count("n_values", n_values, minimum=2)
-    values, vectors = spectral_vectors(terms, n_rows, hidden, n_values - 1)
-    return _clusters(vectors * np.sqrt(np.maximum(values, 0.0)), n_values, generator(random_state))
 
 
 def centred_points(V: FloatArray, n_values: int) -> FloatArray:

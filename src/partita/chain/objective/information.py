@@ -285,7 +285,7 @@ class ChainScores:
 
 
 def chain_errors(
-    point: ChainPoint,
+    point: ChainPoint | CompositePoint,
     method: str,
     draws: int,
     random: np.random.Generator,

@@ -13,7 +13,6 @@ from ...core.errors import NumericalError
 from ...core.parallel import OPERATIONS_PER_CHUNK, Workers
 from ...core.results import CURE, FloatArray, IntArray, Status
 from ...core.validation import check_choice, check_count, check_real
-from ...inference.message_damping import AdaptiveDamping, AndersonAcceleration
 from ..kernels import belief_propagation as kernels, binary_messages as binary, free_energy as energies
 from ..kernels.conditional import iterated_conditional_modes
 from ..kernels.factor_layout import Chunk, Entries, Messages, Update
@@ -21,6 +20,7 @@ from ..structure.factor_graph import FactorGraph
 from ..structure.scopes import ranges
 from .layout import Layout
 from .mean_field import configuration
+from .message_damping import AdaptiveDamping, AndersonAcceleration
 
 SCHEDULES = ("sequential", "parallel", "residual")
 #: What stands for the logarithm of zero in messages.

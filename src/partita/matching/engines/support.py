@@ -48,20 +48,3 @@ def forced_edges(ends: IntArray, n_vertices: int) -> BoolArray:
     """The edges that are the only one at a vertex, given that all are in some solution."""
     degrees = np.bincount(ends.ravel(), minlength=n_vertices)
     return np.asarray((degrees[ends] == 1).any(1))
-
-
-def matching_support(ends: IntArray, n_vertices: int, seed: int = 0) -> BoolArray | None:
-    """The edges that are in some perfect matching of a graph, by the inverse of its Tutte matrix; None if there is none.
-
-    Entries are random modulo a prime: an edge is missed with a probability below ``n_vertices / 2^31``.
-    """
-    from ..kernels.modular import PRIME, inverse
-
-    T = np.zeros((n_vertices, n_vertices), np.int64)
-    values = np.random.default_rng(seed).integers(1, PRIME, len(ends))
-    T[ends[:, 0], ends[:, 1]] = values
-    T[ends[:, 1], ends[:, 0]] = PRIME - values
-    found = inverse(T)
-    if not found.size:
-        return None
-    return np.asarray(found[ends[:, 0], ends[:, 1]] != 0)

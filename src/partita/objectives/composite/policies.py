@@ -72,13 +72,6 @@ class Listed:
         if not np.isclose(self.probabilities.sum(), 1.0, atol=1e-9):
             raise ValueError(f"probabilities must sum to one, got {self.probabilities.sum()}")
 
-    @classmethod
-    def log_linear(cls, rows: ArrayLike, scores: ArrayLike) -> Listed:
-        """Probabilities in proportion to exp of scores."""
-        s = np.asarray(scores, dtype=np.float64)
-        weights = np.exp(s - s.max())
-        return cls(rows, weights / weights.sum())
-
     @cached_property
     def mean(self) -> FloatArray:
         return np.asarray(self.probabilities @ self.rows)

@@ -146,7 +146,3 @@ class LatentPoint(SoftmaxPoint):
     def hessian_product(self, precise: bool = True) -> Product:
         """v -> H v, with the Hessian of F itself."""
         return self._whole.matvec
-
-    def hessian_matrix(self) -> FloatArray:
-        """The Hessian of F itself."""
-        return self._whole.matrix()

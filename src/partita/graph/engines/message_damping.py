@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.results import FloatArray, IntArray
+from ...core.results import FloatArray, IntArray
 
 #: Earlier messages that reweighted ones are mixed with.
 MIXED = 5

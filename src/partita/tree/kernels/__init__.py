@@ -1,0 +1,1 @@
+"""Compiled functions of arrays for spanning trees."""

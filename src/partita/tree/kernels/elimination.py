@@ -1,0 +1,360 @@
+"""Sums over trees by Gaussian elimination of the Laplacian without a subtraction, so that every answer keeps its digits.
+
+A vertex k with weights w(k, j) of its heads j is eliminated by ``w(i, j) += w(i, k) p(k, j)`` with
+``p(k, j) = w(k, j) / d(k)``. The pivot d(k) is the sum over the heads that are left, not the diagonal less something, as in
+the algorithm of Grassmann, Taksar and Heyman (GTH) for Markov chains. The product of the pivots is the weight of all trees.
+
+In a random tree, the head of d is h with probability proportional to ``w(d, h) x(h)``, where x(h) is the probability that a
+walk along heads from h comes to the root before it comes to d. (The inverse Laplacian G has ``G[d, d] - G[h, d]`` for it,
+which cancels.) That takes the elimination of all vertices but d, for each d. Halves of halves of the vertices share that
+work: it is cubic for all d together.
+
+With one edge at the root only, pivots leave out the root's weights, which are carried along like a reward: the limit of
+weights of the root that go to zero together. Koo et al. (2007) have another determinant for the same sum, with subtractions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...numerics.jit import kernel, sum_kernel
+from .extended import add, divide, lifted, logarithm, multiply
+
+#: A pivot that can be divided by.
+LEAST_PIVOT = 1e-290
+#: The least weight of all trees, as a logarithm and where rows sum to one, that doubles can tell: what is lost below the
+#: least double, 1e-308, is less than any rounding then.
+LEAST_LOG = -620.0
+#: Halvings of any number of vertices.
+DEPTH = 64
+
+
+class Numbers(NamedTuple):
+    """Mantissas, their derivatives along a direction, and exponents. The last two have no entries where nobody asks."""
+
+    m: np.ndarray
+    t: np.ndarray
+    e: np.ndarray
+
+
+class Work(NamedTuple):
+    """What the elimination of one example takes.
+
+    Attributes
+    ----------
+    given, now : Numbers
+        Square matrices: the weights w as given, and w or p (of a vertex that is eliminated) as they are.
+    saved : Numbers
+        Blocks of `now`, one after the other.
+    x, pivots : Numbers
+        One for each vertex.
+    order : int array of shape (3, vertices)
+        The vertices eliminated, and from where to where the heads go that were left then.
+    single, tangent, extended : bool
+        One edge at the root only; with derivatives; with exponents.
+    """
+
+    given: Numbers
+    now: Numbers
+    saved: Numbers
+    x: Numbers
+    pivots: Numbers
+    order: np.ndarray
+    single: bool
+    tangent: bool
+    extended: bool
+
+
+@kernel
+def _matrices(n, tangent, extended):
+    t, e = n if tangent else 0, n if extended else 0
+    return Numbers(np.zeros((n, n)), np.zeros((t, t)), np.zeros((e, e)))
+
+
+@kernel
+def workspace(n, single, tangent, extended):
+    """Room for n vertices with the root. Numbers with exponents have derivatives, too."""
+    tangent = tangent or extended
+    size = 2 * n * n + DEPTH
+    saved = Numbers(np.empty(size), np.empty(size if tangent else 0), np.empty(size if extended else 0))
+    x = Numbers(np.zeros(n), np.zeros(n), np.zeros(n))
+    pivots = Numbers(np.zeros(n), np.zeros(n), np.zeros(n))
+    given, now = _matrices(n, tangent, extended), _matrices(n, tangent, extended)
+    return Work(given, now, saved, x, pivots, np.zeros((3, n), np.int64), single, tangent, extended)
+
+
+@kernel
+def begin(work):
+    """The weights as they are, from those given."""
+    work.now.m[:] = work.given.m
+    work.now.t[:] = work.given.t
+    work.now.e[:] = work.given.e
+
+
+@sum_kernel
+def _eliminate(work, k, lo, hi):
+    """Vertex k, if the heads left are the root and lo..hi; whether its pivot can be divided by."""
+    W = work.now.m
+    row = W[k, lo:hi]  # loops over parts of rows from their beginning are vectorised
+    d = 0.0 if work.single and hi > lo else W[k, 0]
+    for j in range(len(row)):
+        d += row[j]
+    work.pivots.m[k] = d
+    if not d > LEAST_PIVOT:
+        return False
+    inverse = 1.0 / d
+    W[k, 0] *= inverse
+    for j in range(len(row)):
+        row[j] *= inverse
+    first = W[k, 0]
+    for i in range(lo, hi):
+        f, other = W[i, k], W[i, lo:hi]
+        if f == 0.0:
+            continue
+        W[i, 0] += f * first
+        for j in range(len(row)):
+            other[j] += f * row[j]
+    return True
+
+
+@sum_kernel
+def _eliminate_tangent(work, k, lo, hi):
+    """The derivative of what `_eliminate` is about to do."""
+    W, T = work.now.m, work.now.t
+    row, slope = W[k, lo:hi], T[k, lo:hi]
+    d = 0.0 if work.single and hi > lo else W[k, 0]
+    change = 0.0 if work.single and hi > lo else T[k, 0]
+    for j in range(len(row)):
+        d += row[j]
+    for j in range(len(row)):
+        change += slope[j]
+    if not d > LEAST_PIVOT:
+        return
+    inverse = 1.0 / d
+    change *= inverse
+    T[k, 0] = (T[k, 0] - W[k, 0] * change) * inverse
+    for j in range(len(row)):
+        slope[j] = (slope[j] - row[j] * change) * inverse
+    for i in range(lo, hi):
+        f, g, other = W[i, k], T[i, k] * inverse, T[i, lo:hi]
+        T[i, 0] += f * T[k, 0] + g * W[k, 0]
+        for j in range(len(row)):
+            other[j] += f * slope[j] + g * row[j]
+
+
+@kernel
+def _eliminate_extended(work, k, lo, hi):
+    """The same with exponents. A vertex without heads has a pivot of zero, and gives nothing to the others."""
+    W, T, X = work.now.m, work.now.t, work.now.e
+    d, change, e = W[k, 0], T[k, 0], X[k, 0]
+    for j in range(lo, hi):
+        d, change, e = add(d, change, e, W[k, j], T[k, j], X[k, j])
+    work.pivots.m[k], work.pivots.t[k], work.pivots.e[k] = d, change, e
+    if d == 0.0:
+        return False
+    W[k, 0], T[k, 0], X[k, 0] = divide(W[k, 0], T[k, 0], X[k, 0], d, change, e)
+    for j in range(lo, hi):
+        W[k, j], T[k, j], X[k, j] = divide(W[k, j], T[k, j], X[k, j], d, change, e)
+    for i in range(lo, hi):
+        f, g, h = W[i, k], T[i, k], X[i, k]
+        if f == 0.0:
+            continue
+        for j in range(lo - 1, hi):
+            c = j if j >= lo else 0
+            if c != i:
+                m, t, x = multiply(f, g, h, W[k, c], T[k, c], X[k, c])
+                W[i, c], T[i, c], X[i, c] = add(W[i, c], T[i, c], X[i, c], m, t, x)
+    return True
+
+
+@kernel
+def eliminate(work, k, lo, hi):
+    """Vertex k, if the heads left are the root and lo..hi; False if its pivot is zero, or too small to divide by."""
+    if work.extended:
+        return _eliminate_extended(work, k, lo, hi)
+    if work.tangent:
+        _eliminate_tangent(work, k, lo, hi)
+    return _eliminate(work, k, lo, hi)
+
+
+@sum_kernel
+def _substitute(work, k, lo, hi):
+    row, x = work.now.m[k, lo:hi], work.x.m[lo:hi]
+    total = work.now.m[k, 0]
+    for j in range(len(row)):
+        total += row[j] * x[j]
+    work.x.m[k] = total
+    if work.tangent:
+        slope, t = work.now.t[k, lo:hi], work.x.t[lo:hi]
+        change = work.now.t[k, 0]
+        for j in range(len(row)):
+            change += slope[j] * x[j] + row[j] * t[j]
+        work.x.t[k] = change
+
+
+@kernel
+def substitute(work, k, lo, hi):
+    """x(k) from x of the heads lo..hi, that of the root being one."""
+    if not work.extended:
+        _substitute(work, k, lo, hi)
+        return
+    W, T, X, x = work.now.m, work.now.t, work.now.e, work.x
+    m, t, e = W[k, 0], T[k, 0], X[k, 0]
+    for j in range(lo, hi):
+        a, b, c = multiply(W[k, j], T[k, j], X[k, j], x.m[j], x.t[j], x.e[j])
+        m, t, e = add(m, t, e, a, b, c)
+    x.m[k], x.t[k], x.e[k] = m, t, e
+
+
+@kernel
+def _log_product(work, depth, count, last):
+    """log of the product of the pivots of `count` vertices and of the weight of the root for the `last` one.
+
+    NaN if doubles cannot tell, -inf if there is no tree; with weights of the root lower by the exponent `depth`, also if all
+    trees have several of them.
+    """
+    order, pivots = work.order, work.pivots
+    if not work.extended:
+        total = math.log(work.now.m[last, 0])
+        for c in range(count):
+            total += math.log(pivots.m[order[0, c]])
+        return total if total > LEAST_LOG else np.nan
+    if work.now.m[last, 0] == 0.0:
+        return -np.inf
+    total, power = math.log(work.now.m[last, 0]), work.now.e[last, 0]
+    for c in range(count):
+        total += math.log(pivots.m[order[0, c]])
+        power += pivots.e[order[0, c]]
+    if depth > 0.0 and power < -1.5 * depth:
+        return -np.inf
+    return total + logarithm(1.0, power + depth)
+
+
+@kernel
+def log_determinant(work, depth):
+    """log of the weight of all trees; NaN if doubles cannot tell."""
+    n = len(work.given.m)
+    if n == 1:
+        return 0.0
+    begin(work)
+    for k in range(n - 1, 1, -1):
+        work.order[0, n - 1 - k] = k
+        if not eliminate(work, k, 1, k):
+            return -np.inf if work.extended else np.nan
+    return _log_product(work, depth, n - 2, 1)
+
+
+@kernel
+def _copy(work, lo, hi, at, back):
+    """Rows lo..hi in the columns 0 and lo..hi, to what is saved from `at` on, or back."""
+    width = hi - lo
+    for i in range(lo, hi):
+        for part, kept in ((work.now.m, work.saved.m), (work.now.t, work.saved.t), (work.now.e, work.saved.e)):
+            if len(part):
+                room, row = kept[at : at + width + 1], part[i]
+                if back:
+                    row[0] = room[0]
+                    row[lo:hi] = room[1:]
+                else:
+                    room[0] = row[0]
+                    room[1:] = row[lo:hi]
+        at += width + 1
+    return at
+
+
+@kernel
+def _heads(work, d, count, M, dM):
+    """Probabilities of the heads of d, and their derivatives, when the others are eliminated; False if they are none."""
+    x, order, given = work.x, work.order, work.given
+    x.m[0], x.t[0], x.e[0] = 1.0, 0.0, 0.0
+    x.m[d], x.t[d], x.e[d] = 0.0, 0.0, 0.0
+    for c in range(count - 1, -1, -1):
+        substitute(work, order[0, c], order[1, c], order[2, c])
+    if work.extended:
+        return heads_extended(given, x, d, M[d], dM[d])
+    total, change = 0.0, 0.0
+    for h in range(len(M)):
+        M[d, h] = given.m[d, h] * x.m[h]
+        total += M[d, h]
+        if work.tangent:
+            dM[d, h] = given.t[d, h] * x.m[h] + given.m[d, h] * x.t[h]
+            change += dM[d, h]
+    if not 0.0 < total < np.inf:
+        return False
+    for h in range(len(M)):
+        M[d, h] /= total
+        if work.tangent:
+            dM[d, h] = (dM[d, h] - M[d, h] * change) / total
+    return True
+
+
+@kernel
+def heads_extended(given, x, d, share, change):
+    """Shares of ``w(d, h) x(h)`` in their sum, and their derivatives; False if all are zero."""
+    W, T, X = given
+    total, slope, power = 0.0, 0.0, 0.0
+    for h in range(len(share)):
+        m, t, e = multiply(W[d, h], T[d, h], X[d, h], x.m[h], x.t[h], x.e[h])
+        total, slope, power = add(total, slope, power, m, t, e)
+    if total == 0.0:
+        return False
+    for h in range(len(share)):
+        m, t, e = multiply(W[d, h], T[d, h], X[d, h], x.m[h], x.t[h], x.e[h])
+        m, t, e = divide(m, t, e, total, slope, power)
+        share[h] = lifted(m, e)
+        change[h] = lifted(t, e)
+    return True
+
+
+@kernel
+def head_probabilities(work, depth, M, dM):
+    """M[d, h]: the probability that h is the head of d, and in dM its derivative along the direction that `work` has.
+
+    Returns what `log_determinant` returns; without a number, M holds nothing.
+    """
+    n = len(work.given.m)
+    M[:] = 0.0
+    dM[:] = 0.0
+    if n == 1:
+        return 0.0
+    begin(work)
+    low, high, stage = np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64)
+    place, before = np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64)
+    order, none = work.order, -np.inf if work.extended else np.nan
+    low[0], high[0], level, count, log_z, first = 1, n, 0, 0, 0.0, True
+    while level >= 0:
+        a, b = low[level], high[level]
+        half = (a + b + 1) // 2
+        if b - a == 1:
+            if first:
+                log_z, first = _log_product(work, depth, count, a), False
+                if not log_z > -np.inf:
+                    return log_z
+            if not _heads(work, a, count, M, dM):
+                return none
+            level -= 1
+            continue
+        if stage[level] == 2:
+            level -= 1
+            continue
+        if stage[level] == 0:
+            before[level] = count
+            place[level + 1] = _copy(work, a, b, place[level], False)
+            low[level + 1], high[level + 1] = a, half
+        else:
+            count = before[level]
+            _copy(work, a, b, place[level], True)
+            low[level + 1], high[level + 1] = half, b
+        for step in range(half - a if stage[level] else b - half):
+            k = a + step if stage[level] else b - 1 - step
+            order[0, count], order[1, count], order[2, count] = (k, k + 1, b) if stage[level] else (k, a, k)
+            if not eliminate(work, k, order[1, count], order[2, count]):
+                return none
+            count += 1
+        stage[level] += 1
+        level += 1
+        stage[level] = 0
+    return log_z
