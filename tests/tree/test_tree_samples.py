@@ -8,8 +8,9 @@ from scipy.stats import chisquare
 from tree_cases import Case, exact
 
 from partita import NumericalError
-from partita.tree import DependencyTrees, SpanningTree, sums
+from partita.tree import DependencyTrees, SpanningTree
 from partita.tree.kernels import draws
+from partita.tree.structure import sums
 
 KINDS = ("undirected", "directed", "single")
 

@@ -1,3 +1,3 @@
-from .dependency import DependencyTrees as DependencyTrees
-from .features import PairFeatures as PairFeatures
-from .structure import SpanningTree as SpanningTree
+from .features.pairs import PairFeatures as PairFeatures
+from .structure.dependency_trees import DependencyTrees as DependencyTrees
+from .structure.spanning_tree import SpanningTree as SpanningTree

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ...inference.oracle import Answer, scored
-from ..structure import SpanningTree
+from ..structure.spanning_tree import SpanningTree
 
 
 def checked_answer(structure: SpanningTree, y: Any, weights: FloatArray, solver: str) -> Answer:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ...inference.oracle import Answer, checked
-from ..structure import SpanningTree
+from ..structure.spanning_tree import SpanningTree
 from .answer import checked_answer
 
 

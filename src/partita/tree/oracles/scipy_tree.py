@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.results import FloatArray
 from ...inference.oracle import Answer, checked
-from ..structure import SpanningTree
+from ..structure.spanning_tree import SpanningTree
 from .answer import checked_answer
 
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import NumericalError
-from ..core.memory import check_memory
-from ..core.parallel import Workers
-from ..core.results import FloatArray, IntArray
-from .kernels import arborescence, draws, sums as kernels
-from .kernels.graphs import Graphs
+from ...core.errors import NumericalError
+from ...core.memory import check_memory
+from ...core.parallel import Workers
+from ...core.results import FloatArray, IntArray
+from ..kernels import arborescence, draws, sums as kernels
+from ..kernels.graphs import Graphs
 
 #: Bytes that sums take for each pair of vertices of one graph, at most, on each thread.
 BYTES_PER_PAIR = 240

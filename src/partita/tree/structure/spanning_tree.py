@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.arrays.potentials import are_potentials, not_potential, real_array, refusal
-from ..core.errors import TooLargeError
-from ..core.memory import check_memory, check_sample
-from ..core.parallel import Workers
-from ..core.random import generator
-from ..core.results import FloatArray, IntArray, Result
-from ..core.validation import check_choice, check_count, check_flag
+from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal
+from ...core.errors import TooLargeError
+from ...core.memory import check_memory, check_sample
+from ...core.parallel import Workers
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray, Result
+from ...core.validation import check_choice, check_count, check_flag
+from ..kernels import checks
+from ..kernels.graphs import Graphs
 from . import sums
 from .best import best_edges
-from .kernels import checks
-from .kernels.graphs import Graphs
 from .layout import checked_edges, complete_edges, ends, on_one_graph
 
 ENGINES = ("auto", "exact")

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from ..core.arrays.sparse import with_narrow_indices
-from ..core.results import FloatArray, IntArray
+from ...core.arrays.sparse import with_narrow_indices
+from ...core.results import FloatArray, IntArray
 
 #: Edges that one call of SciPy is given, if examples are not larger.
 BLOCK = 1 << 20

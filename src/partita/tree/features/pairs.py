@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..core.arrays.sparse import sound_csr
-from ..core.parallel import Workers
-from ..core.results import FloatArray, IntArray
-from ..numerics import dense, sparse
+from ...core.arrays.sparse import sound_csr
+from ...core.parallel import Workers
+from ...core.results import FloatArray, IntArray
+from ...numerics import dense, sparse
 
 
 class PairFeatures:

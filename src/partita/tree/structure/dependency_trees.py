@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.arrays.potentials import are_potentials, not_potential, real_array, refusal, whole_array
-from ..core.memory import check_memory, check_sample
-from ..core.parallel import Workers
-from ..core.random import generator
-from ..core.results import FloatArray, IntArray, Result
-from ..core.validation import check_choice, check_flag
+from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal, whole_array
+from ...core.memory import check_memory, check_sample
+from ...core.parallel import Workers
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray, Result
+from ...core.validation import check_choice, check_flag
+from ..kernels import checks
 from . import sums
-from .kernels import checks
 from .layout import complete_digraphs
-from .structure import ENGINES
+from .spanning_tree import ENGINES
 
 
 class DependencyTrees:

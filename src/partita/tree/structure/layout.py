@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.memory import check_memory
-from ..core.results import IntArray
-from .kernels.graphs import Graphs
+from ...core.memory import check_memory
+from ...core.results import IntArray
+from ..kernels.graphs import Graphs
 
 
 def checked_edges(edges: ArrayLike, n_vertices: int, directed: bool) -> IntArray:

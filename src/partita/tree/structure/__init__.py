@@ -1,0 +1,1 @@
+"""The structures `SpanningTree` (one graph) and `DependencyTrees` (the words of many sentences)."""
