@@ -38,3 +38,4 @@ from .solvers.proximal import ProximalNewton as ProximalNewton
 from .solvers.sgd import SGD as SGD
 from .solvers.stochastic import StochasticBound as StochasticBound
 from .solvers.stochastic_start import StochasticStart as StochasticStart
+from .tree.estimators.dependency_crf import DependencyCRF as DependencyCRF

@@ -1,0 +1,277 @@
+"""Conditional random fields over dependency trees: which word is the head of which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ...core.contracts import AnySolver
+from ...core.errors import DataWarning, ModelFileError
+from ...core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray
+from ...core.validation import check_weights
+from ...core.warn import warn
+from ...estimators.data import ListInput
+from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
+from ...estimators.trained import Trained, training
+from ...solvers.auto import make_solver
+from ..data import NUMBERS, TOKENS, Sentences, read_heads, read_sentences
+from ..features.attributes import PairAttributes
+from ..features.pairs import PairFeatures
+from ..objective import TreeLikelihood
+
+
+class DependencyCRF(ListInput, Trained):
+    """Non-projective dependency parsing: p(tree | sentence) is log-linear in features of (head, dependent) pairs.
+
+    Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||theta||^2``. The sum over all trees is exact, by the matrix-tree
+    theorem (Koo et al. 2007), and so are the probabilities of pairs; the best tree is that of Chu-Liu and Edmonds.
+
+    Parameters
+    ----------
+    l2 : float
+        Strength of the quadratic penalty.
+    single_root : bool
+        Only one word hangs on the root, as treebanks have it.
+    decoding : {"map", "marginals"}
+        Predict the most probable tree, or the tree with the most expected right heads (minimum Bayes risk).
+    solver : str or solver object
+        ``"auto"``, ``"lbfgs"``, ``"newton"``, …; see `SoftmaxRegression`.
+    max_iter : int
+        Most iterations of the solver.
+    tol : float
+        Stop when the largest absolute entry of the gradient, divided by the number of words, is at most `tol`.
+    warm_start : bool
+        Start from the last fit, if the features are the same.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it.
+    random_state : None, int or generator
+        Seed of a stochastic solver.
+    verbose : int
+        1 shows progress twice a second, 2 every iteration, on standard error.
+
+    Attributes
+    ----------
+    parameters_ : array
+        A weight for each feature.
+    input_kind_ : {"tokens", "numbers"}
+        What X was.
+    n_iter_, trace_, status_
+
+    Notes
+    -----
+    X is a list of sentences. A sentence is a list of tokens: strings, or dicts of strings such as
+    ``{"form": "the", "upos": "DET"}``, whose pairs have attributes made of the values of head and dependent, their
+    neighbours and their distance (`attributes_` lists those with a weight: the ones of observed trees). Or it is numbers: an
+    array of shape (words + 1, words + 1, features) with heads first and the root as number 0, or a matrix, sparse or dense,
+    with a row for each pair in the order of `partita.structures.DependencyTrees.pairs`.
+
+    y is a list with the heads of the words of each sentence, 0 for the root, as in CoNLL files.
+
+    Examples
+    --------
+    >>> from partita import DependencyCRF
+    >>> X = [["the", "cat", "sat"], ["a", "cat", "saw", "a", "dog"]]
+    >>> y = [[2, 3, 0], [2, 3, 0, 5, 3]]
+    >>> model = DependencyCRF(l2=0.1).fit(X, y)
+    >>> [heads.tolist() for heads in model.predict([["the", "dog", "sat"]])]
+    [[2, 3, 0]]
+    """
+
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "l2": real(minimum=0.0),
+        "single_root": flag,
+        "decoding": choice("map", "marginals"),
+        "solver": checked(make_solver),
+        "max_iter": count(),
+        "tol": real(minimum=0.0),
+        "warm_start": flag,
+        "n_jobs": threads,
+        "random_state": seed,
+        "verbose": verbosity,
+    }
+    TRANSIENT = ("_attributes",)
+
+    parameters_: FloatArray
+    input_kind_: str
+
+    def __init__(
+        self,
+        l2: float = 1.0,
+        single_root: bool = True,
+        decoding: str = "map",
+        solver: str | AnySolver = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.l2 = l2
+        self.single_root = single_root
+        self.decoding = decoding
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @training
+    def fit(self, X: Sequence[Any], y: Sequence[ArrayLike], sample_weight: ArrayLike | None = None) -> DependencyCRF:
+        """Fit to sentences X and the heads y of their words. A failed fit changes nothing.
+
+        Parameters
+        ----------
+        X, y
+            See the notes of the class.
+        sample_weight : array of shape (n_sentences,), optional
+        """
+        data = read_sentences(X, bool(self.single_root), self.n_jobs)
+        heads = read_heads(y, data.trees)
+        weights = check_weights("sample_weight", sample_weight, len(X))
+        attributes = PairAttributes.learned(data.tokens, data.trees, heads) if data.kind == TOKENS else None
+        features = self._features(data, attributes)
+        objective = TreeLikelihood(features, data.trees, heads, weights=weights, penalty=float(self.l2))
+        solution = self._minimize(objective, self._start(data.kind, attributes, features.size))
+        self.input_kind_, self.parameters_ = data.kind, np.array(solution.parameters)
+        self._store_attributes(attributes)
+        self._store_run(solution)
+        self._warn_if_short(solution)
+        return self
+
+    def _features(self, data: Sentences, attributes: PairAttributes | None) -> PairFeatures:
+        matrix = data.matrix if attributes is None else attributes.matrix(data.tokens, data.trees)
+        return PairFeatures(matrix, data.trees.offsets, self.n_jobs)
+
+    def _start(self, kind: str, attributes: PairAttributes | None, size: int) -> FloatArray | None:
+        """The weights of the last fit, where features are the same."""
+        if (
+            not self.warm_start
+            or "parameters_" not in vars(self)
+            or self.input_kind_ != kind
+            or len(self.parameters_) != size
+        ):
+            return None
+        same = attributes is None or attributes.names() == self.attributes_
+        return self.parameters_ if same else None
+
+    def _store_attributes(self, attributes: PairAttributes | None) -> None:
+        """The vocabulary as arrays, which files keep."""
+        values = {} if attributes is None else attributes.values
+        keys = () if attributes is None else attributes.keys
+        self.columns_ = np.array(list(values), dtype=object)
+        self.vocabulary_ = np.array([value for column in values.values() for value in column], dtype=object)
+        self.vocabulary_sizes_ = np.array([len(column) for column in values.values()], dtype=np.int64)
+        self.keys_ = np.concatenate([np.zeros(0, np.int64), *keys])
+        self.key_counts_ = np.array([len(part) for part in keys], dtype=np.int64)
+        self._attributes = attributes
+
+    def _vocabulary(self) -> PairAttributes:
+        found: PairAttributes | None = self.__dict__.get("_attributes")
+        if found is None:
+            parts = np.split(self.vocabulary_, np.cumsum(self.vocabulary_sizes_)[:-1]) if len(self.columns_) else []
+            values = {str(name): [str(v) for v in part] for name, part in zip(self.columns_, parts, strict=True)}
+            keys = tuple(np.split(self.keys_, np.cumsum(self.key_counts_)[:-1])) if len(self.key_counts_) else ()
+            found = self._attributes = PairAttributes(values, keys)
+        return found
+
+    @property
+    def attributes_(self) -> list[str]:
+        """What each weight belongs to, where X was tokens: such as ``"head upos=VERB & dependent upos=NOUN"``."""
+        check_is_fitted(self, "parameters_")
+        return self._vocabulary().names() if self.input_kind_ == TOKENS else [str(k) for k in range(len(self.parameters_))]
+
+    def _scores(self, X: Sequence[Any]) -> tuple[Sentences, FloatArray]:
+        """New sentences, and the scores of their pairs."""
+        check_is_fitted(self, "parameters_")
+        data = read_sentences(X, bool(self.single_root), self.n_jobs)
+        if data.kind != self.input_kind_:
+            raise ValueError(f"X must be {self.input_kind_}, as in training; got {data.kind}")
+        if data.kind == NUMBERS and data.matrix.shape[1] != len(self.parameters_):
+            raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was fitted to {len(self.parameters_)}")
+        if data.kind == TOKENS:
+            self._warn_of_columns(data)
+        features = self._features(data, self._vocabulary() if data.kind == TOKENS else None)
+        return data, features.forward(self.parameters_)
+
+    def _warn_of_columns(self, data: Sentences) -> None:
+        missing = sorted(
+            set(self.columns_.tolist()) - {name for sentence in data.tokens for token in sentence for name in token}
+        )
+        if missing:
+            warn(f"X has no token with {missing[0]!r}, which the model was fitted to: its values are unseen", DataWarning)
+
+    def predict(self, X: Sequence[Any]) -> list[IntArray]:
+        """The head of each word, 0 for the root: the best tree (Chu-Liu/Edmonds), or that of the marginals."""
+        data, scores = self._scores(X)
+        if self.decoding == "marginals":
+            scores = data.trees.infer(scores).marginals
+        return data.split(data.trees.argmax(scores)[0])
+
+    def predict_marginals(self, X: Sequence[Any]) -> list[FloatArray]:
+        """The probability of each head of each word: matrices of shape (words + 1, words + 1), heads first.
+
+        Column d sums to one over the heads of word d; column 0, that of the root, is zero.
+        """
+        data, scores = self._scores(X)
+        marginals, pairs, out = data.trees.infer(scores).marginals, data.trees.pairs(), []
+        for i, n in enumerate(data.trees.lengths.tolist()):
+            own = slice(int(data.trees.offsets[i]), int(data.trees.offsets[i + 1]))
+            table = np.zeros((n + 1, n + 1))
+            table[pairs[own, 0], pairs[own, 1]] = marginals[own]
+            out.append(table)
+        return out
+
+    def sample(self, X: Sequence[Any], size: int, random_state: int | np.random.Generator | None = None) -> list[IntArray]:
+        """Independent trees of each sentence, drawn exactly (Wilson's algorithm): arrays of shape (size, words)."""
+        data, scores = self._scores(X)
+        drawn = data.trees.sample(scores, size, generator(random_state))
+        return list(np.split(drawn, data.trees.word_offsets[1:-1], axis=1))
+
+    def log_likelihood(self, X: Sequence[Any], y: Sequence[ArrayLike]) -> FloatArray:
+        """log p of the given tree of each sentence."""
+        data, scores = self._scores(X)
+        return data.trees.score(scores, read_heads(y, data.trees)) - data.trees.log_partition(scores)
+
+    def score(self, X: Sequence[Any], y: Sequence[ArrayLike], sample_weight: ArrayLike | None = None) -> float:
+        """The unlabelled attachment score: the share of words whose predicted head is right. Weights are by sentence."""
+        predicted = self.predict(X)
+        trees = read_sentences(X, False, self.n_jobs).trees  # gold trees may have several roots
+        right = np.concatenate(predicted) == read_heads(y, trees)
+        weights = np.repeat(check_weights("sample_weight", sample_weight, len(X)), trees.lengths)
+        return float(weights @ right / weights.sum())
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        stored = ("columns_", "vocabulary_", "vocabulary_sizes_", "keys_", "key_counts_")
+        if not is_fitted(self, "parameters_", "input_kind_", *stored, *RUN):
+            return
+        if check_text(self, "input_kind_") not in (TOKENS, NUMBERS):
+            raise ModelFileError(f"input_kind_ must be {TOKENS!r} or {NUMBERS!r}, got {self.input_kind_!r}")
+        check_array(self, "parameters_", (None,))
+        for name in ("vocabulary_sizes_", "keys_", "key_counts_"):
+            if check_array(self, name, (None,), np.int64).min(initial=0) < 0:
+                raise ModelFileError(f"{name} must not be negative")
+        for name in ("columns_", "vocabulary_"):
+            if not isinstance(getattr(self, name), np.ndarray) or getattr(self, name).ndim != 1:
+                raise ModelFileError(f"{name} must be a list of strings")
+        tokens = self.input_kind_ == TOKENS
+        fits = (
+            len(self.vocabulary_sizes_) == len(self.columns_) == len(set(self.columns_.tolist()))
+            and int(self.vocabulary_sizes_.sum()) == len(self.vocabulary_)
+            and int(self.key_counts_.sum()) == len(self.keys_)
+            and (not tokens or len(self.keys_) == len(self.parameters_))
+        )
+        if not fits or (tokens and len(self._vocabulary().templates) != len(self.key_counts_)):
+            raise ModelFileError("the arrays of this model do not fit together: its file was changed or damaged")
+        if tokens and not all((np.diff(keys) > 0).all() for keys in self._vocabulary().keys):
+            raise ModelFileError("keys_ must rise within each template")
+        check_run(self)

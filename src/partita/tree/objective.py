@@ -1,0 +1,115 @@
+"""Penalised negative log-likelihood of dependency trees."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.arrays.weights import held_down
+from ..core.contracts import Capability, Product
+from ..core.results import FloatArray
+from ..core.validation import check_weights
+from ..objectives.penalized import PenalizedObjective, PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
+from .features.pairs import PairFeatures
+from .structure.dependency_trees import DependencyTrees
+
+#: Power of the diagonal of the Hessian by which gradients are scaled. Weights are correlated: the whole of it overshoots.
+POWER = 0.5
+
+
+class TreeLikelihood(PenalizedObjective):
+    """``F(theta) = sum_i w_i (log Z_i - s_i(y_i)) + 1/2 sum_j penalty_j theta_j^2`` with scores of pairs ``s = A theta``.
+
+    log Z is that of the matrix-tree theorem, its gradient the probabilities of pairs, and products with its Hessian those of
+    `DependencyTrees.covariance_product`: all exact.
+
+    Parameters
+    ----------
+    features : PairFeatures
+        The map A, with a row for each pair of the structure.
+    structure : DependencyTrees
+    y : array of int
+        The head of each word.
+    weights : array, optional
+        One weight per sentence.
+    penalty : float or array of shape (size,)
+        The l2 of each parameter.
+    """
+
+    costly_rays = True
+    capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+
+    def __init__(
+        self,
+        features: PairFeatures,
+        structure: DependencyTrees,
+        y: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        penalty: float | FloatArray = 0.0,
+    ) -> None:
+        if not np.array_equal(features.offsets, structure.offsets):
+            raise ValueError(
+                f"features must have a row for each pair of words: {structure.n_pairs} rows, in {structure.n_sentences} "
+                f"sentences; got {features.n_pairs} in {features.n_examples}"
+            )
+        self.features, self.structure = features, structure
+        self.size, self.n_examples = features.size, structure.n_sentences
+        self.weights = check_weights("weights", weights, self.n_examples)
+        self.penalty = check_penalty(penalty, self.size)
+        self.scale = float(held_down(self.weights) @ structure.lengths)
+        self.pair_weights = np.repeat(self.weights, np.diff(structure.offsets))
+        chosen = structure.chosen(y)
+        used = np.zeros(structure.n_pairs)
+        used[chosen] = self.pair_weights[chosen]
+        #: ``A' y``, weighted: the features of the observed trees.
+        self.observed = features.adjoint(used)
+
+    def at(self, parameters: FloatArray) -> TreePoint:
+        """The objective seen from `parameters`."""
+        return TreePoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
+
+
+class TreePoint(PenalizedPoint):
+    """The likelihood at one parameter vector."""
+
+    objective: TreeLikelihood
+
+    def __init__(self, objective: TreeLikelihood, theta: FloatArray) -> None:
+        self.objective, self.parameters = objective, theta
+        self.scores = objective.features.forward(theta)
+        found = objective.structure.infer(self.scores)
+        self.marginals: FloatArray = found.marginals
+        loss = float(objective.weights @ found.log_z) - float(objective.observed @ theta)
+        self.value = loss + objective.penalty_value(theta)
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """Expected features less observed ones, and the penalty's part."""
+        o = self.objective
+        return o.features.adjoint(o.pair_weights * self.marginals) - o.observed + o.penalty_gradient(self.parameters)
+
+    def along(self, direction: FloatArray) -> PlainRay:
+        return PlainRay(self, direction)
+
+    def hessian_product(self, precise: bool = True) -> Product:
+        """v -> H v: the covariance of the features under the model, and the penalty."""
+        o = self.objective
+
+        def product(v: FloatArray) -> FloatArray:
+            covariance = o.structure.covariance_product(self.scores, o.features.forward(v))
+            return o.features.adjoint(o.pair_weights * covariance) + o.penalty * v
+
+        return product
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian, as if pairs were independent."""
+        o, p = self.objective, np.clip(self.marginals, 0.0, 1.0)
+        return o.features.squares(o.pair_weights * p * (1.0 - p)) + o.penalty
+
+    def preconditioner(self, strong: bool = False) -> Product:
+        """v -> v over the root of the diagonal of the Hessian."""
+        return diagonal_scaling(self.diagonal, 1e-6 * float(self.diagonal.max(initial=1e-300)), POWER)
