@@ -95,7 +95,7 @@ def learning(passes: int = 1000) -> list[list[Any]]:
     model, seconds = timed(lambda: MatchingCRF(tol=1e-6 / 1200).fit(X, y))
     rows = [["auto", digits(seconds), model.n_iter_, f"{model.gap_:.1e}", "1", "46 ms, 3.5e-10"]]
     structure, features = BipartiteMatching(30), EdgeFeatures(X.reshape(20, 10, -1).transpose(1, 0, 2))
-    group = Group(structure, features, structure._edges(np.array(y)), np.ones(20))
+    group = Group(structure, features, structure.indicators(np.array(y)), np.ones(20))
     blocks = MatchingLikelihood([group], l2=1.0).blocks()
 
     def run() -> None:

@@ -44,7 +44,7 @@ class Pairs:
         count, size, n = self.X.shape[:3]
         features = EdgeFeatures(self.X.transpose(1, 0, 2, 3).reshape(size, count, n * n))
         structure = BipartiteMatching(n)
-        return [Group(structure, features, structure._edges(self.y), np.ones(count))]
+        return [Group(structure, features, structure.indicators(self.y), np.ones(count))]
 
 
 def contexts(name: str) -> np.ndarray:
@@ -154,5 +154,5 @@ def tied_pairs(answers: list[np.ndarray], graph: Matching) -> Tied:
 def year_groups(years: list[Year]) -> list[Group]:
     """Years with the same number of students for objectives."""
     graph = Matching(len(years[0].answers))
-    observed = graph._edges(np.array([year.partners for year in years]))
+    observed = graph.indicators(np.array([year.partners for year in years]))
     return [Group(graph, tied_pairs([year.answers for year in years], graph), observed, np.ones(len(years)))]

@@ -63,7 +63,7 @@ def likelihoods(off: float, m: int, seed: int) -> np.ndarray:
     """
     n = 10
     s, W = BipartiteMatching(n), np.where(np.eye(n) > 0.0, 0.0, off)
-    shares = s._edges(s.sample(W, m, random_state=seed)).mean(0)
+    shares = s.indicators(s.sample(W, m, random_state=seed)).mean(0)
     group = Group(s, EdgeFeatures(np.eye(n * n)[:, None, :]), shares[None], np.array([float(m)]))
     objectives = [MatchingLikelihood([group], 1.0, rho) for rho in RHOS.values()]
     found = [minimize(o, tol=0.0, gap_tol=1e-6 * m, max_iter=2000).parameters for o in objectives]

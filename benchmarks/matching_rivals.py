@@ -12,7 +12,7 @@ def wrong(groups: Sequence[Group], theta: np.ndarray) -> np.ndarray:
     """For each example the share of edges of its matching that are not in the best one."""
     found = []
     for group in groups:
-        y = group.structure._edges(group.structure.best(group.features.forward(theta)))
+        y = group.structure.indicators(group.structure.best(group.features.forward(theta)))
         found.append(1.0 - (y * group.observed).sum(1) / group.observed.sum(1))
     return np.concatenate(found)
 
@@ -24,7 +24,7 @@ def _examples(groups: Sequence[Group]) -> list[tuple[Any, Any, np.ndarray]]:
 
 def _missed(structure: Any, features: Any, truth: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Edges of the best matching, and the features of the true one minus its features."""
-    y = structure._edges(structure.best(weights))[0]
+    y = structure.indicators(structure.best(weights))[0]
     return y, features.adjoint((truth - y)[None])
 
 

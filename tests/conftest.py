@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent / "conformance"))  # the tables of structures and estimators, and enumeration
 settings.register_profile("partita", deadline=None, max_examples=50)
 settings.load_profile("partita")
 

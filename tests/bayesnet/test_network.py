@@ -21,7 +21,7 @@ NET = BayesNet([2, 3, 2, 2], [(), (0,), (0,), (1, 2)], [(0,), (0, 2)])
 
 def data(rng, net=NET, n=150):
     p = np.concatenate([rng.dirichlet(np.ones(k)) for k in np.diff(net.starts)])
-    states = net.sample(p, n, rng)
+    states = net.sample(np.log(p), n, rng)
     leaves = [states[:, list(of)].sum(1) * 1.5 + rng.standard_normal(n) for of in net.leaves]
     values = np.column_stack(leaves) if leaves else np.zeros((n, 0))
     states[rng.random(states.shape) < 0.15] = -1
@@ -41,7 +41,7 @@ def by_enumeration(o, theta):
     starts = o.net.starts
     p = np.concatenate([log_softmax(w[lo:hi]) for lo, hi in itertools.pairwise(starts)])
     tables = o.net.tables(p)
-    rows = np.array(list(itertools.product(*(range(k) for k in o.net.cardinalities))))
+    rows = o.net.enumerate()
     joint = sum(tables[v][tuple(rows[:, [*of, v]].T)] for v, of in enumerate(o.net.parents))
     loss = 0.0
     for state, values, weight in zip(o.sets.states[:, : o.net.n], o.leaves, o.weights, strict=True):
@@ -90,7 +90,7 @@ def surplus_by_enumeration(o, theta):
     starts = o.net.starts
     p = np.concatenate([log_softmax(theta[lo:hi].astype(np.longdouble)) for lo, hi in itertools.pairwise(starts)])
     tables = o.net.tables(p)
-    rows = np.array(list(itertools.product(*(range(k) for k in o.net.cardinalities))))
+    rows = o.net.enumerate()
     joint = sum(tables[v][tuple(rows[:, [*of, v]].T)] for v, of in enumerate(o.net.parents))
     loss = np.longdouble(0.0)
     for state, weight in zip(o.sets.states, o.weights, strict=True):

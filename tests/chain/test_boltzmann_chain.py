@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from enumeration import labellings
 from sklearn.base import clone
 
 from partita import BoltzmannChain, CompositeLikelihood, ConvergenceWarning, TooLargeError, load, minimize
@@ -37,8 +38,8 @@ def enumerated(objective, weights, parameters, windows):
         rows = slice(*objective.offsets[s : s + 2])
         x, y = objective.x[rows].tolist(), objective.y[rows].tolist()
         scores = []
-        for tokens in itertools.product(range(N_TOKENS), repeat=k):
-            for labels in itertools.product(range(N_LABELS), repeat=k):
+        for tokens in labellings(N_TOKENS, k).tolist():
+            for labels in labellings(N_LABELS, k).tolist():
                 changed = [*x[:first], *tokens, *x[first + k :]], [*y[:first], *labels, *y[first + k :]]
                 scores.append(score(*changed) + np.log(objective.sizes[list(tokens)]).sum())
         value += weight * weights[s] * (np.logaddexp.reduce(scores) - score(x, y))
@@ -116,16 +117,16 @@ def test_probabilities_by_enumeration():
     found = model.joint_log_proba([*X, ["?", "b", "c"]], [*y, [0, 1, 0]])
     for x, labels, value in zip([*X, ["?", "b", "c"]], [*y, [0, 1, 0]], found, strict=True):
         scores = [
-            score(others, codes)
-            for others in itertools.product(tokens, repeat=len(x))
-            for codes in itertools.product((0, 1), repeat=len(x))
+            score([tokens[k] for k in others], codes)
+            for others in labellings(len(tokens), len(x))
+            for codes in labellings(2, len(x)).tolist()
         ]
         assert value == pytest.approx(score(x, labels) - np.logaddexp.reduce(scores), abs=1e-11)
     assert model.log_likelihood(X, y) == pytest.approx(found[:3].sum())
     x = ["b", "never seen", "a"]
-    options = list(itertools.product((0, 1), repeat=3))
+    options = labellings(2, 3).tolist()
     scores = np.array([score(["b", "?", "a"], codes) for codes in options])
-    assert model.predict([x, []]) == [list(options[scores.argmax()]), []]
+    assert model.predict([x, []]) == [options[scores.argmax()], []]
     p = np.exp(scores - np.logaddexp.reduce(scores))
     marginals = model.predict_marginals([x, []], as_array=True)
     np.testing.assert_allclose(marginals[0][:, 1], p @ np.array(options), atol=1e-12)
@@ -162,7 +163,7 @@ def test_samples_have_the_probabilities_of_the_model():
     b, q = truth._tokens_given_labels()
     scores = {
         codes: b[list(codes)].sum() + sum(truth.transition_weights_[p] for p in itertools.pairwise(codes))
-        for codes in itertools.product((0, 1), repeat=6)
+        for codes in map(tuple, labellings(2, 6).tolist())
     }
     total, expected = np.logaddexp.reduce(list(scores.values())), np.zeros((4, 2, 2))
     for codes, value in scores.items():

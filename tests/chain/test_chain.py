@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import choices, distribution, labellings
 from hypothesis import given, strategies as st
 from scipy.stats import chi2
 
@@ -39,20 +40,13 @@ def cases(draw, possible=True, scales=(1.0, 30.0, 1000.0)):
 def listing(chain, E, A):
     """All labellings of each sequence (one per row) and their scores."""
     for a, b in itertools.pairwise(chain.offsets.tolist()):
-        Y = np.array(list(itertools.product(range(chain.n_labels), repeat=b - a)))
+        Y = labellings(chain.n_labels, b - a)
         scores = E[a, Y[:, 0]].copy()
         for t in range(a + 1, b):
             M = A if A.ndim == 2 else A[t]
             scores += M[Y[:, t - a - 1], Y[:, t - a]]
             scores += E[t, Y[:, t - a]]
         yield a, b, Y, scores
-
-
-def distribution(scores):
-    """log Z and probabilities, in extended precision."""
-    top = scores.max()
-    weights = np.exp((scores - top).astype(np.longdouble))
-    return float(top + np.log(weights.sum())), weights / weights.sum()
 
 
 @given(cases())
@@ -70,7 +64,7 @@ def test_sums_by_enumeration(case):
             expected = [p[Y[:, t - a] == v].sum() for v in range(n)]
             np.testing.assert_allclose(result.marginals[0][t], np.array(expected, float), rtol=1e-10, atol=1e-14)
             if t > a:
-                for u, v in itertools.product(range(n), repeat=2):
+                for u, v in choices([n, n]).tolist():
                     pairs[t, u, v] = p[(Y[:, t - a - 1] == u) & (Y[:, t - a] == v)].sum()
     np.testing.assert_allclose(chain.pair_marginals((E, A)), pairs, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(result.marginals[1], pairs if A.ndim == 3 else pairs.sum(0), rtol=1e-10, atol=1e-14)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
+from enumeration import labellings
 from hypothesis import given, strategies as st
 
 from partita.bounds import BOUNDS, DenseChains, LineBound, chain_bound, junction_tree_bound, range_certificate
 from partita.chain.bounds import UPPERS, line_curvatures
 from partita.chain.kernels.bound import one_sided
 from partita.core import Workers
-
-
-def labellings(n, length):
-    return np.array(list(itertools.product(range(n), repeat=length)))
 
 
 def listed(U, A):

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from enumeration import labellings
 
 from partita import CapabilityError, CompositeLikelihood, minimize
 from partita.chain.features.chain import ChainFeatures
@@ -68,7 +69,7 @@ def enumerated(objective, theta, windows):
             )
 
         known = y[lo:hi].tolist()
-        options = itertools.product(range(f.n_labels), repeat=length)
+        options = labellings(f.n_labels, length).tolist()
         scores = [score([*known[:first], *part, *known[first + length :]]) for part in options]
         value += weight * objective.weights[s] * (np.logaddexp.reduce(scores) - score(known))
     return value

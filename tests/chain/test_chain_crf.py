@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from enumeration import labellings
 from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -49,10 +50,6 @@ def as_dicts(X):
     return [[{f"a{j}": float(v) for j, v in enumerate(row) if v != 0.0} for row in matrix] for matrix in X]
 
 
-def labellings(model, length):
-    return itertools.product(range(len(model.classes_)), repeat=length)
-
-
 def score_of(model, x, codes):
     """The score of a labelling, from the weights by name."""
     labels = model.classes_.tolist()
@@ -75,7 +72,7 @@ def is_intercept(model):
 
 def brute(model, x, allowed=lambda codes: True):
     """All labellings of a sequence with their probabilities."""
-    rows = [codes for codes in labellings(model, len(x)) if allowed(codes)]
+    rows = [codes for codes in map(tuple, labellings(len(model.classes_), len(x)).tolist()) if allowed(codes)]
     scores = np.array([score_of(model, x, codes) for codes in rows])
     return rows, np.exp(scores - np.logaddexp.reduce(scores))
 

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from enumeration import labellings
 
 from partita import Status, minimize
 from partita.chain.features.chain import ChainFeatures
@@ -47,7 +48,7 @@ def enumerated(objective, theta):
     for s in range(f.n_examples):
         lo, hi = f.offsets[s], f.offsets[s + 1]
         everything, known = [], []
-        for labels in itertools.product(range(f.n_labels), repeat=int(hi - lo)):
+        for labels in labellings(f.n_labels, hi - lo).tolist():
             if objective.forbidden is not None and any(objective.forbidden[p] for p in itertools.pairwise(labels)):
                 continue
             if objective.forbidden_starts[labels[0]] or objective.forbidden_ends[labels[-1]]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from enumeration import labellings
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp, softmax
 from sklearn.base import clone
@@ -59,7 +60,7 @@ def at_means(model, W):
 def enumerate_states(model, x):
     """All paths of states and their scores."""
     W, A, start, end = weights_of(model)
-    paths = np.array(list(itertools.product(range(len(A)), repeat=len(x))))
+    paths = labellings(len(A), len(x))
     x = np.column_stack([x, np.ones(len(x))]) if model.has_intercept_ else x
     scores = (x @ W)[np.arange(len(x)), paths].sum(1) + A[paths[:, :-1], paths[:, 1:]].sum(1)
     return paths, scores + start[paths[:, 0]] + end[paths[:, -1]]

@@ -256,7 +256,7 @@ TOO_LARGE = {
     "positions": lambda: Chain(2, [2**62] * 4),
     "a family": lambda: BayesNet([2] * 70, [()] * 69 + [tuple(range(69))]),
     "a leaf": lambda: BayesNet([2] * 70, [()] * 70, [tuple(range(69))]),
-    "rows of a network": lambda: BayesNet([2], [()]).sample(np.array([0.5, 0.5]), 10**13),
+    "rows of a network": lambda: BayesNet([2], [()]).sample(np.log([0.5, 0.5]), 10**13),
     "an exact sum": lambda: FactorGraph.complete(70).tree(memory_limit=np.inf),
 }
 
@@ -311,7 +311,10 @@ REFUSED = {
     "must have no cycle": [lambda: BayesNet([2, 2], [(1,), (0,)]), lambda: BayesNet([2], [(0,)])],
     "must be integers >= 1, one per variable": [lambda c=c: BayesNet(c, [()]) for c in ([0], [1.5], ["a"], [[1]])],
     "weights must be 2 numbers": [lambda: BayesNet([2], [()]).log_distributions(np.zeros(5))],
-    "distributions must be 2 numbers": [lambda: BayesNet([2], [()]).sample(np.ones(3), 2)],
+    "potentials must be 2 numbers": [lambda: BayesNet([2], [()]).sample(np.zeros(3), 2)],
+    "potentials must be logarithms of distributions; number 0 sums to 2": [
+        lambda: BayesNet([2], [()]).sample(np.zeros(2), 2),
+    ],
     "states must be integers": [
         lambda s=s: Evidence(GRAPH, s) for s in ([0.5] * 4, [0] * 3, ["a"] * 4, None, [[[0] * 4]], [True] * 4)
     ],

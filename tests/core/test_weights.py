@@ -72,7 +72,7 @@ def graphs(weights):
 
 def matchings(weights):
     s = BipartiteMatching(2)
-    rows = s._edges([np.array([0, 1])] * N)
+    rows = s.indicators([np.array([0, 1])] * N)
     F = np.random.default_rng(0).standard_normal((1, N, s.n_edges))
     halves = [slice(0, N // 2), slice(N // 2, N)]
     groups = [Group(s, EdgeFeatures(F[:, part]), rows[part], weights[part]) for part in halves]

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import configurations, log_sum
 from scipy.optimize import minimize
 
 from partita import Status
@@ -16,15 +17,6 @@ from partita.graph.engines.message_damping import AdaptiveDamping
 from partita.graph.engines.message_passing import SCHEDULES
 from partita.inference import bethe, is_concave, max_product, mean_field, tree_reweighted
 from partita.structures import FactorGraph
-
-
-def enumerate_all(graph, potentials):
-    states = np.array(list(itertools.product(*(range(k) for k in graph.cardinalities))), dtype=np.int64)
-    return states, graph.score(potentials, states)
-
-
-def log_sum(x):
-    return x.max() + np.log(np.exp(x - x.max()).sum())
 
 
 def random_tree(rng, n, states=3, forbid=0.0, constant=True):
@@ -59,7 +51,7 @@ def random_loopy(rng, forbid=0.0):
 def test_exact_without_cycles(seed, schedule):
     rng = np.random.default_rng(seed)
     graph, potentials = random_tree(rng, int(rng.integers(1, 9)), forbid=0.15 if seed % 2 else 0.0)
-    _, scores = enumerate_all(graph, potentials)
+    _, scores = configurations(graph, potentials)
     engines = (bethe, tree_reweighted)
     if not scores.max() > -np.inf:
         for engine in engines:
@@ -115,7 +107,7 @@ def test_unions_rows_and_threads(rng):
 def test_bounds_hold_wherever_messages_stop(seed):
     rng = np.random.default_rng(1000 + seed)
     graph, potentials = random_loopy(rng, forbid=0.1 if seed % 3 == 0 else 0.0)
-    _, scores = enumerate_all(graph, potentials)
+    _, scores = configurations(graph, potentials)
     if not scores.max() > -np.inf:
         return
     log_z = log_sum(scores)

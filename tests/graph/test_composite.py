@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import configurations
 
 import partita.graph.structure.free_sets as free_sets
 from partita import CompositeLikelihood
@@ -29,9 +30,7 @@ def random_graph(rng):
 
 def log_conditional(features, theta, row, A, B):
     graph = features.graph
-    tables = graph.tables(features.forward(theta))
-    states = np.indices(tuple(graph.cardinalities)).reshape(graph.n_variables, -1).T
-    scores = np.array([sum(t[tuple(s[list(f)])] for t, f in zip(tables, graph.factors, strict=True)) for s in states])
+    states, scores = configurations(graph, features.forward(theta))
     given = (states[:, list(B)] == row[list(B)]).all(1)
     both = given & (states[:, list(A)] == row[list(A)]).all(1)
     return np.log(np.exp(scores[both]).sum()) - np.log(np.exp(scores[given]).sum())

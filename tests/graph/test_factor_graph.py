@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import configurations, log_sum
 
 from partita import TooLargeError
 from partita.graph.structure import junction_layout, junction_tree
@@ -22,20 +23,6 @@ def random_graph(rng, n=6, factors=7, most=3, states=3, forbid=0.0):
     return graph, potentials
 
 
-def enumerate_all(graph, potentials):
-    """Every configuration and its score."""
-    states = np.array(list(itertools.product(*(range(k) for k in graph.cardinalities))), dtype=np.int64)
-    scores = np.zeros(len(states))
-    for scope, table in zip(graph.factors, graph.tables(potentials), strict=True):
-        scores = scores + table[tuple(states[:, v] for v in scope)]
-    return states, scores
-
-
-def log_sum(x):
-    top = x.max()
-    return top + np.log(np.exp(x - top).sum())
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_against_enumeration(seed):
     rng = np.random.default_rng(seed)
@@ -47,7 +34,7 @@ def test_against_enumeration(seed):
 
 def check(graph, potentials):
     """All that is exact, against enumeration."""
-    states, scores = enumerate_all(graph, potentials)
+    states, scores = configurations(graph, potentials)
     np.testing.assert_allclose(graph.score(potentials, states), scores, rtol=1e-12)
     if not scores.max() > -np.inf:
         for call in (graph.log_partition, graph.infer, graph.argmax, lambda p: graph.sample(p, 1)):
@@ -172,7 +159,7 @@ def test_blocks_larger_and_smaller_than_a_table(rng):
     """A clique of many entries takes several blocks; a residual of many entries takes several too."""
     graph = FactorGraph([3] * 9, [tuple(range(9)), *((v,) for v in range(9))])
     potentials = rng.standard_normal(graph.size)
-    _, scores = enumerate_all(graph, potentials)
+    _, scores = configurations(graph, potentials)
     result = graph.infer(potentials)
     assert result.log_z[0] == pytest.approx(log_sum(scores), rel=1e-12)
     np.testing.assert_allclose(result.marginals[: 3**9], np.exp(scores - log_sum(scores)), rtol=1e-9)
@@ -206,7 +193,7 @@ def test_samples_have_the_right_frequencies(rng):
     graph = FactorGraph([2, 3, 2, 3, 2], [(0, 1), (1, 2, 3), (3, 4), (4, 0), ()])
     potentials = rng.standard_normal(graph.size)
     potentials[[1, 9, 20]] = -np.inf
-    states, scores = enumerate_all(graph, potentials)
+    states, scores = configurations(graph, potentials)
     draws = graph.sample(potentials, 20_000, random_state=0)
     np.testing.assert_array_equal(draws, graph.sample(potentials, 20_000, random_state=0))
     code = np.ravel_multi_index(tuple(draws.T), tuple(graph.cardinalities))
@@ -221,7 +208,7 @@ def test_conditioning_is_slicing(rng):
     free = [v for v in range(6) if graph.cardinalities[v] > 1][:2]
     evidence = dict.fromkeys(free, 1)
     given, index = graph.condition(evidence)
-    states, scores = enumerate_all(graph, potentials)
+    states, scores = configurations(graph, potentials)
     keep = np.all(states[:, free] == 1, axis=1)
     assert given.log_partition(potentials[index])[0] == pytest.approx(log_sum(scores[keep]), rel=1e-12)
     with pytest.raises(ValueError, match="evidence gives state 9 to variable 0"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from enumeration import choices
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -81,7 +80,7 @@ def brute_scores(model, weights, graph):
     A, B = graph["nodes"]["a"], graph["nodes"]["b"].toarray()
     A, B = np.column_stack([A, np.ones(n)]), np.column_stack([B, np.ones(2)])
     E = np.column_stack([graph["edge_features"]["near"], np.ones(n - 1)])
-    labellings = list(itertools.product(*(range(k) for k in counts)))
+    labellings = choices(counts)
     scores = []
     for c in labellings:
         s = sum(A[i] @ weights[("node", "a")][:, c[i]] for i in range(n))
@@ -90,7 +89,7 @@ def brute_scores(model, weights, graph):
         s += sum(weights[(("a", "b"), "a", "b")][0, c[i], c[n + j]] for i, j in ((0, 1), (1, 0)))
         s += weights[("three", "a", "a", "b")][0, c[0], c[1], c[n]]
         scores.append(s)
-    return np.array(labellings), np.array(scores)
+    return labellings, np.array(scores)
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from enumeration import choices
 
 from partita import CapabilityError, Status, TooLargeError, minimize
 from partita.core import Result
@@ -47,7 +46,7 @@ def brute(features, base, y, weights, penalty, theta):
         scopes = [(k, scope) for k, scope in enumerate(graph.factors) if scope[0] in variables]
         tables = graph.tables(u)
         totals = [[], []]
-        for states in itertools.product(*(range(graph.cardinalities[v]) for v in variables)):
+        for states in choices(graph.cardinalities[variables]).tolist():
             full = dict(zip(variables.tolist(), states, strict=True))
             score = sum(tables[k][tuple(full[v] for v in scope)] for k, scope in scopes)
             totals[0].append(score)

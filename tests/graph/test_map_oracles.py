@@ -92,7 +92,7 @@ def test_decoding_by_flows(rng, attract):
 
 def test_trees_are_best_of_all(rng):
     graph, u = binary(rng)
-    states = np.array(list(itertools.product((0, 1), repeat=6)))
+    states = graph.enumerate()
     scores = graph.score(u, states)
     answer = JunctionTreeOracle(graph)(u)
     assert answer.value == pytest.approx(scores.max())
@@ -102,9 +102,9 @@ def test_trees_are_best_of_all(rng):
 def test_any_function_is_a_solver(rng):
     s = BipartiteMatching(4)
     W = rng.standard_normal((4, 4))
-    oracle = UserOracle(lambda w: s.argmax(w.reshape(4, 4))[0], lambda y: s._edges(y)[0])
+    oracle = UserOracle(lambda w: s.argmax(w.reshape(4, 4))[0], lambda y: s.indicators(y)[0])
     assert oracle(W.ravel()).value == pytest.approx(s.argmax(W)[1][0])
-    wrong = UserOracle(lambda w: [0, 0, 1, 2], lambda y: s._edges(y)[0])
+    wrong = UserOracle(lambda w: [0, 0, 1, 2], lambda y: s.indicators(y)[0])
     with pytest.raises(ValueError, match="permutation"):
         wrong(W.ravel())
     with pytest.raises(ValueError, match="shape"):

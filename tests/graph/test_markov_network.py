@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 
 import numpy as np
 import pytest
+from enumeration import choices
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -15,16 +15,12 @@ from partita import ConvergenceWarning, DataWarning, MarkovNetwork, TooLargeErro
 from partita.structures import FactorGraph
 
 
-def all_states(counts):
-    return np.array(list(itertools.product(*(range(k) for k in counts))))
-
-
 def statistics(states, factors, counts, kind):
     """One column for each weight, factor by factor."""
     columns = []
     for scope in factors:
         part = states[:, list(scope)]
-        entries = itertools.product(*(range(counts[v]) for v in scope))
+        entries = choices(counts[v] for v in scope)
         if kind == "spins":
             columns.append(np.prod(2 * part - 1, axis=1))
         elif kind == "agreement" and len(scope) > 1:
@@ -47,7 +43,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "counts", "factors", "l2"), CASES)
 @pytest.mark.parametrize("missing", [0.0, 0.15])
 def test_the_maximum_is_that_of_scipy(rng, kind, counts, factors, l2, missing):
-    states = all_states(counts)
+    states = choices(counts)
     T = statistics(states, factors, counts, kind)
     X = states[rng.integers(0, len(states), 120)]
     X[rng.random(X.shape) < missing] = -1
@@ -88,7 +84,7 @@ def test_the_maximum_is_that_of_scipy(rng, kind, counts, factors, l2, missing):
 @pytest.mark.parametrize("method", ["information", "sandwich"])
 def test_standard_errors_are_those_of_the_formula(rng, method, missing):
     counts, factors = [2, 2, 3], [(0,), (1,), (2,), (0, 1), (1, 2)]
-    states = all_states(counts)
+    states = choices(counts)
     T = statistics(states, factors, counts, "contrasts")
     X = states[rng.integers(0, len(states), 300)]
     X[rng.random(X.shape) < missing] = -1
@@ -174,7 +170,7 @@ def test_tied_weights_are_shared(rng):
 
 
 def test_boltzmann_machines_have_pairs_in_order_and_no_biases(rng):
-    states = all_states([2] * 4)
+    states = choices([2] * 4)
     X = states[rng.integers(0, 16, 200)]
     model = MarkovNetwork.boltzmann(4, tol=1e-10).fit(X)
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]

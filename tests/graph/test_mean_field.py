@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -77,7 +75,7 @@ def test_search_finds_what_is_allowed(seed):
     rng = np.random.default_rng(seed)
     graph = FactorGraph([3] * 6, [tuple(rng.choice(6, rng.integers(2, 4), replace=False).tolist()) for _ in range(9)])
     potentials = np.where(rng.random((1, graph.size)) < 0.5, -np.inf, 0.0)
-    states = np.array(list(itertools.product(range(3), repeat=6)))
+    states = graph.enumerate()
     possible = bool((graph.score(potentials[0], states) > -np.inf).any())
     inner = layout(graph)
     scores, tables = inner.scores(potentials)

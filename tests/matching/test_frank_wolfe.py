@@ -44,7 +44,7 @@ def test_large_weights_do_not_jam(variant, kind):
         w = 50.0 * rng.standard_normal((1, s.n_edges))
         found = matching_frank_wolfe(s, w, variant=variant, tol=1e-6)
         assert found.gap[0] <= 1e-6
-        best = w[0] @ s._edges(s.best(w))[0]
+        best = w[0] @ s.indicators(s.best(w))[0]
         assert found.log_z[0] >= best - 1e-6
         if kind == "bipartite":  # the same polytope; messages may need more sweeps than they have
             by_messages = matching_bethe(s, w)
@@ -56,7 +56,7 @@ def test_large_weights_do_not_jam(variant, kind):
 def test_slopes_are_those_of_the_gradient(rho, perfect, rng):
     s = Matching(6, perfect=perfect)
     energy = MatchingEnergy(s, rng.standard_normal(s.n_edges), rho)
-    points = s._edges(covering(s))
+    points = s.indicators(covering(s))
     tau = points.mean(0)
     direction = points[0] - points[1]
     slope = energy.along(tau, direction)
@@ -73,7 +73,7 @@ def test_coverings_have_every_edge(perfect, rng):
     else:
         structures.append(Matching(5, perfect=False))
     for s in structures:
-        chosen = s._edges(covering(s))
+        chosen = s.indicators(covering(s))
         assert (chosen.sum(0) > 0).all()
 
 
@@ -106,7 +106,7 @@ def test_the_dual_value_is_above_every_likelihood(rng):
     X = rng.standard_normal((4, 3, 4, 4))
     batches, _, _ = read_examples(list(X), True, True, 1)
     s, features = batches[0].structure, batches[0].features
-    y = s._edges(np.array([rng.permutation(4) for _ in range(4)]))
+    y = s.indicators(np.array([rng.permutation(4) for _ in range(4)]))
     objective = MatchingLikelihood([Group(s, features, y, np.ones(4))], 1.0)
     blocks = objective.blocks()
     values = [blocks.value()]

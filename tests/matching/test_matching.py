@@ -6,44 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import log_sum, matchings, permutations
 
 from partita import TooLargeError
 from partita.matching.engines import bethe as matching_bethe
 from partita.matching.engines.support import fractional_support
 from partita.structures import BipartiteMatching, Matching
-
-
-def permutations(n):
-    return np.array(list(itertools.permutations(range(n))))
-
-
-def pairings(n, edges, perfect):
-    """All matchings of a graph as partners."""
-    allowed = {tuple(sorted(e)) for e in np.asarray(edges).tolist()}
-
-    def go(left):
-        if not left:
-            yield []
-            return
-        i, rest = left[0], left[1:]
-        if not perfect:
-            yield from go(rest)
-        for j in rest:
-            if (i, j) in allowed:
-                for more in go([v for v in rest if v != j]):
-                    yield [(i, j), *more]
-
-    out = []
-    for pairs in go(list(range(n))):
-        partners = np.full(n, -1)
-        for i, j in pairs:
-            partners[i], partners[j] = j, i
-        out.append(partners)
-    return np.array(out)
-
-
-def log_sum(x):
-    return x.max() + np.log(np.exp(x - x.max()).sum())
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -76,7 +44,7 @@ def test_matchings_against_enumeration(seed, perfect):
     rng = np.random.default_rng(seed)
     n = 6
     edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.8])
-    Y = pairings(n, edges, perfect)
+    Y = matchings(n, edges, perfect)
     s = Matching(edges, perfect=perfect, n_vertices=n)
     w = 2.0 * rng.standard_normal(len(edges))
     scores = np.array([sum(w[e] for e, (i, j) in enumerate(edges) if y[i] == j) for y in Y])
@@ -284,7 +252,7 @@ def test_edges_of_matchings_have_positive_shares(seed):
     rng = np.random.default_rng(seed)
     n = 6
     edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.5])
-    Y = pairings(n, edges, True)
+    Y = matchings(n, edges, True)
     if not len(Y):
         return
     used = np.array([(Y[:, i] == j).any() for i, j in edges])

@@ -33,7 +33,7 @@ def test_gradients_against_differences(rho, kind, rng):
     s = BipartiteMatching(n) if kind == "bipartite" else Matching(n, perfect=kind == "general")
     features = EdgeFeatures(rng.standard_normal((K, B, s.n_edges)))
     y = [s.sample(np.zeros((n, n)), 1, rng)[0] for _ in range(B)]
-    group = Group(s, features, s._edges(y), np.array([1.0, 2.0, 0.5]))
+    group = Group(s, features, s.indicators(y), np.array([1.0, 2.0, 0.5]))
     objective = MatchingLikelihood([group], 0.7, rho, tol=1e-12, max_iter=100000)
     theta = rng.standard_normal(K)
     point = objective.at(theta)

@@ -41,7 +41,7 @@ def fits(off, m):
     s, features = BipartiteMatching(N), EdgeFeatures(np.eye(N * N)[:, None, :])
     out = np.empty((DRAWS, len(RHOS), 3))
     for seed in range(DRAWS):
-        shares = s._edges(s.sample(diagonal(N, off), m, random_state=seed)).mean(0)
+        shares = s.indicators(s.sample(diagonal(N, off), m, random_state=seed)).mean(0)
         group = Group(s, features, shares[None], np.array([float(m)]))
         for k, rho in enumerate(RHOS):
             found = minimize(MatchingLikelihood([group], 1.0, rho), tol=0.0, gap_tol=1e-6 * m, max_iter=2000)

@@ -21,7 +21,7 @@ def batches(draw):
     return counts, values, prior
 
 
-def enumerate_all(values, prior):
+def listed(values, prior):
     """log Z, probabilities and best value by listing every label."""
     start = 0
     for row in values:
@@ -39,7 +39,7 @@ def test_every_answer_by_enumeration(batch):
     result = structure.infer(potentials)
     best, value = structure.argmax(potentials)
     start = 0
-    for i, (log_z, probabilities, top) in enumerate(enumerate_all(values, prior)):
+    for i, (log_z, probabilities, top) in enumerate(listed(values, prior)):
         stop = start + counts[i]
         assert result.log_z[i] == pytest.approx(log_z, abs=1e-10)
         np.testing.assert_allclose(result.marginals[start:stop], probabilities, atol=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
         options = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {options}; got {value!r}")
     return value
+
+
+def check_no_options(engine: str, options: Mapping[str, Any]) -> None:
+    """Raise a ValueError that names options given to an engine that has none."""
+    if options:
+        raise ValueError(f"engine {engine!r} has no options, got {', '.join(sorted(options))}")
 
 
 def check_low_rank(method: Any, allow_invalid: bool) -> str:

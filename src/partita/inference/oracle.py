@@ -16,6 +16,8 @@ from ..core.validation import check_choice, check_real
 POLYTOPES = ("exact", "local", "half-integral")
 #: How far sums of shares may be from what they should be: linear programs are the least exact.
 SHARES = 1e-5
+#: The largest factor that makes integers of weights.
+LARGEST_SCALE = 1e290
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ def answered(answer: Any, solver: str, offsets: IntArray) -> Answer:
         k = int(np.argmin(np.abs(sums - 1.0) <= SHARES))
         raise ValueError(f"{solver} must answer with shares that sum to one; those of factor {k} sum to {sums[k]:g}")
     return answer
+
+
+def integer_scale(room: float, largest: float) -> float:
+    """What numbers up to `largest` are multiplied with, to be integers up to `room`. Finite for the least of numbers."""
+    return min(room / largest, LARGEST_SCALE) if largest > 0.0 else 1.0
 
 
 def scored(point: FloatArray, potentials: FloatArray, polytope: str, delta: float = 0.0) -> Answer:

@@ -1,4 +1,5 @@
 from .estimators.matching_crf import MatchingCRF as MatchingCRF
 from .oracles.assignment import AssignmentOracle as AssignmentOracle
 from .oracles.b_matching import BMatchingOracle as BMatchingOracle
-from .structure import BipartiteMatching as BipartiteMatching, Matching as Matching
+from .structure.bipartite import BipartiteMatching as BipartiteMatching
+from .structure.general import Matching as Matching

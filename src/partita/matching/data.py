@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.results import FloatArray, IntArray
 from .features import EdgeFeatures, EdgeMap, NodePairs
-from .structure import BipartiteMatching, Matching
+from .structure.bipartite import BipartiteMatching
+from .structure.general import Matching
 
 #: What to do with sides of different sizes, and with vertices that stay alone.
 UNEQUAL = (

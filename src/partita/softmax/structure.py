@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.arrays.potentials import real_array, whole_array
+from ..core.enumeration import configurations
 from ..core.memory import check_memory, check_sample
 from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, Result
-from ..core.validation import check_choice, check_count
+from ..core.validation import check_choice, check_count, check_no_options
 from .kernels import categorical as kernels
 
 ENGINES = ("auto", "exact")
@@ -98,8 +99,9 @@ class Categorical:
         part.log_prior = self.log_prior[np.concatenate(where)]
         return part
 
-    def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
-        """Flat scores ``s + log h``, their offsets, and the shape the user gave."""
+    def scores(self, potentials: ArrayLike, possible: bool = True) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
+        """Flat scores ``s + log h``, their offsets, and the shape the user gave. If `possible`, every example must have a
+        label that is not forbidden."""
         s = real_array("potentials", potentials)
         if self._ragged_offsets is not None:
             if s.shape != (self._ragged_offsets[-1],):
@@ -115,7 +117,7 @@ class Categorical:
             offsets = self.offsets(len(s))
         if np.isnan(u).any() or (u == np.inf).any():
             raise ValueError("potentials must not be NaN or +inf (-inf forbids a label)")
-        if not np.all(np.maximum.reduceat(u, offsets[:-1]) > -np.inf):
+        if possible and not np.all(np.maximum.reduceat(u, offsets[:-1]) > -np.inf):
             raise ValueError("potentials forbid every label of an example: its partition function is zero")
         return u, offsets, s.shape
 
@@ -129,21 +131,22 @@ class Categorical:
         return labels.astype(np.int64)
 
     def score(self, potentials: ArrayLike, y: ArrayLike) -> FloatArray:
-        """Log of the unnormalised weight of each y."""
-        u, offsets, _ = self.scores(potentials)
+        """Log of the unnormalised weight of each y; -inf if it is forbidden."""
+        u, offsets, _ = self.scores(potentials, possible=False)
         return np.asarray(u[offsets[:-1] + self._labels(y, offsets)])
 
-    def log_partition(self, potentials: ArrayLike, engine: str = "auto") -> FloatArray:
-        """log Z of each example."""
+    def log_partition(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> FloatArray:
+        """log Z of each example. The engine is exact and has no options."""
         check_choice("engine", engine, ENGINES)
+        check_no_options(engine, options)
         u, offsets, _ = self.scores(potentials)
         out = np.empty(len(offsets) - 1)
         kernels.log_partition(u, offsets, 0, len(out), out)
         return out
 
-    def infer(self, potentials: ArrayLike, engine: str = "auto") -> Result:
-        """log Z and the probability of every label."""
-        log_z = self.log_partition(potentials, engine)
+    def infer(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> Result:
+        """log Z and the probability of every label. The engine is exact and has no options."""
+        log_z = self.log_partition(potentials, engine, **options)
         u, offsets, shape = self.scores(potentials)
         counts, first = np.diff(offsets), offsets[:-1]
         with np.errstate(over="ignore"):  # a label of -1e308 below one of 1e308
@@ -166,6 +169,16 @@ class Categorical:
         uniforms = generator(random_state).random(out.shape)
         kernels.sample(u, offsets, uniforms, 0, out.shape[1], out)
         return out
+
+    def enumerate(self) -> NDArray[np.int64]:
+        """Every y for few labels: of one example, shape (labels, 1); of ragged sets, of all examples, one column each.
+
+        A TooLargeError if there are more than a million.
+        """
+        if self._ragged_offsets is not None:
+            return configurations(np.diff(self._ragged_offsets).tolist())
+        assert self.n_labels is not None
+        return configurations([self.n_labels])
 
     # What a likelihood needs, on potentials as the feature map wrote them: base measure added, nothing checked.
 
@@ -206,11 +219,11 @@ class Binary(Categorical):
     def offset(self) -> Any:
         return self.log_odds_prior
 
-    def scores(self, potentials: ArrayLike) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
+    def scores(self, potentials: ArrayLike, possible: bool = True) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:
         s = real_array("potentials", potentials)
         if s.ndim != 2 or s.shape[1] != 1:
             raise ValueError(f"potentials must have shape (examples, 1), the log-odds; got {s.shape}")
-        return super().scores(np.hstack([np.zeros_like(s), s]))
+        return super().scores(np.hstack([np.zeros_like(s), s]), possible)
 
     def loss(
         self, u: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers

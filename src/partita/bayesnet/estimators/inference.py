@@ -95,11 +95,11 @@ class NetworkInference(BaseEstimator):
     def tables_(self) -> dict[Hashable, FloatArray]:
         """p(variable | parents) of every variable that is not Gaussian."""
         layout = self._layout()
-        return dict(zip(layout.discrete, layout.net.tables(self._distributions(layout)), strict=True))
+        return dict(zip(layout.discrete, layout.net.tables(np.exp(self._log_distributions(layout))), strict=True))
 
-    def _distributions(self, layout: NetworkLayout) -> FloatArray:
+    def _log_distributions(self, layout: NetworkLayout) -> FloatArray:
         w = self.parameters_[: layout.net.size]
-        return np.where(w <= NEVER, 0.0, np.exp(layout.net.log_distributions(w)))
+        return np.where(w <= NEVER, -np.inf, layout.net.log_distributions(w))
 
     def _leaves(self) -> tuple[dict[Hashable, FloatArray], dict[Hashable, FloatArray]]:
         layout = self._layout()
@@ -206,7 +206,7 @@ class NetworkInference(BaseEstimator):
         layout, rng = self._layout(), generator(random_state)
         check_count("size", size)
         check_memory(f"size={size} rows of {len(layout.nodes)} variables", 24.0 * size * len(layout.nodes), "Lower size")
-        states = layout.net.sample(self._distributions(layout), size, rng)
+        states = layout.net.sample(self._log_distributions(layout), size, rng)
         values = np.empty((size, len(layout.gaussian)))
         means, variances = self._leaves()
         for j, (name, of) in enumerate(zip(layout.gaussian, layout.net.leaves, strict=True)):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ...core.arrays.potentials import real_array
+from ...core.enumeration import configurations
 from ...core.memory import check_memory, check_sample
 from ...core.random import generator
-from ...core.results import FloatArray, IntArray
+from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import is_whole
 from ...graph import FactorGraph
 from ..kernels import network as kernels
@@ -36,6 +40,11 @@ class BayesNet:
         of them changes first), one probability for each state. This is where each distribution begins.
     offsets : int array
         Where the distributions of each variable begin.
+
+    Notes
+    -----
+    As a structure, over the variables with finitely many states, a network is its graph (`families`), with the logarithms
+    of all distributions (`log_distributions`) as potentials; y is a row of states.
     """
 
     def __init__(
@@ -121,18 +130,51 @@ class BayesNet:
             done.update(ready)
         return out
 
-    def sample(self, flat: FloatArray, size: int, random_state: Any = None) -> IntArray:
-        """Independent rows of states, given all distributions."""
-        if np.shape(flat) != (self.size,):
-            raise ValueError(f"distributions must be {self.size} numbers, one per entry of all tables; got {np.shape(flat)}")
+    @cached_property
+    def families(self) -> FactorGraph:
+        """The variables with finitely many states as a factor graph. Leaves do not matter to them."""
+        return FactorGraph(self.cardinalities, [(*of, v) for v, of in enumerate(self.parents)])
+
+    def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
+        """log p of every row of states."""
+        return self.families.score(potentials, y)
+
+    def log_partition(self, potentials: Any, engine: str = "auto", **options: Any) -> FloatArray:
+        """log Z, which is zero for distributions; see `FactorGraph`."""
+        return self.families.log_partition(potentials, engine, **options)
+
+    def infer(self, potentials: Any, engine: str = "auto", **options: Any) -> Result:
+        """log Z, and the probability of every variable together with its parents; see `FactorGraph`."""
+        return self.families.infer(potentials, engine, **options)
+
+    def argmax(self, potentials: Any, engine: str = "auto", **options: Any) -> tuple[IntArray, FloatArray]:
+        """The most probable states and their log p; see `FactorGraph`."""
+        return self.families.argmax(potentials, engine, **options)
+
+    def enumerate(self) -> IntArray:
+        """Every row of states of a small network, the last variable changing fastest; see `FactorGraph`."""
+        return configurations(self.cardinalities)
+
+    def sample(self, potentials: ArrayLike, size: int, random_state: Any = None) -> IntArray:
+        """`size` independent rows of states, shape (size, variables), parents drawn before children."""
+        flat = real_array("potentials", potentials)
+        if flat.shape != (self.size,):
+            raise ValueError(f"potentials must be {self.size} numbers, one per entry of all tables; got {flat.shape}")
+        p = np.exp(flat)
+        sums = np.add.reduceat(p, self.starts[:-1]) if self.size else np.ones(1)
+        if not np.abs(sums - 1.0).max() <= 1e-6:
+            k = int(np.argmin(np.abs(sums - 1.0) <= 1e-6))
+            raise ValueError(
+                f"potentials must be logarithms of distributions; number {k} sums to {sums[k]:g}. See log_distributions"
+            )
         n = check_sample(size, max(self.n, int(self.cardinalities.max(initial=1))))
         rng = generator(random_state)
         states = np.zeros((n, self.n), np.int64)
-        tables = self.tables(flat)
+        tables = self.tables(p)
         for v in self.order():
-            sums = tables[v].reshape(-1, self.cardinalities[v]).cumsum(axis=1)
-            chosen = sums[self.codes(states, self.parents[v])]
-            states[:, v] = (rng.random(size)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
+            cumulated = tables[v].reshape(-1, self.cardinalities[v]).cumsum(axis=1)
+            chosen = cumulated[self.codes(states, self.parents[v])]
+            states[:, v] = (rng.random(n)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
         return states
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal, whole_array
+from ...core.enumeration import configurations
 from ...core.memory import check_memory, check_sample
 from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
-from ...core.validation import check_choice, check_count
+from ...core.validation import check_choice, check_count, check_no_options
 from ...softmax import ENGINES
 from ..kernels import forward_backward_log, viterbi
 from .forward_backward import ChainSums
@@ -129,9 +131,10 @@ class Chain:
         viterbi.score(E, A, self.offsets, labels, 0, self.n_sequences, out)
         return out
 
-    def log_partition(self, potentials: Potentials, engine: str = "auto") -> FloatArray:
-        """log Z of each sequence."""
+    def log_partition(self, potentials: Potentials, engine: str = "auto", **options: Any) -> FloatArray:
+        """log Z of each sequence. The engine is exact and has no options."""
         check_choice("engine", engine, ENGINES)
+        check_no_options(engine, options)
         E, A = self._potentials(potentials)
         if np.ndim(potentials[1]) == 2:
             log_z = self._sums(E, A).log_z
@@ -141,12 +144,14 @@ class Chain:
         self._check_possible(log_z > -np.inf)
         return log_z
 
-    def infer(self, potentials: Potentials, engine: str = "auto") -> Result:
+    def infer(self, potentials: Potentials, engine: str = "auto", **options: Any) -> Result:
         """log Z, and as marginals the pair of label probabilities and of expected transitions.
 
-        Expected transitions are summed over all positions if the pairwise potentials are shared.
+        Expected transitions are summed over all positions if the pairwise potentials are shared. The engine is exact and
+        has no options.
         """
         check_choice("engine", engine, ENGINES)
+        check_no_options(engine, options)
         E, A = self._potentials(potentials)
         log_z, P, C = self._infer(E, A, shared=np.ndim(potentials[1]) == 2)
         return Result(log_z, (P, C), lower=log_z, upper=log_z)
@@ -219,6 +224,11 @@ class Chain:
         self._run(viterbi.sample, (E, A, self.offsets, uniforms), (log_z, Y))
         self._check_possible(log_z > -np.inf)
         return Y
+
+    def enumerate(self) -> IntArray:
+        """Every labelling of few positions, flat, shape (labellings, positions). A TooLargeError if there are more than a
+        million."""
+        return configurations(itertools.repeat(self.n_labels, self.n_positions))
 
     def entropy(self, potentials: Potentials) -> FloatArray:
         """Entropy of the distribution of each sequence, in nats."""

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice
-from ...inference.oracle import Answer, checked, scored
+from ...inference.oracle import Answer, checked, integer_scale, scored
 from ..structure.evidence import Evidence
 from ..structure.factor_graph import FactorGraph
 from ..structure.mixture import Part, each_example
@@ -121,7 +121,7 @@ class MaxFlowOracle:
             merged = sp.coo_array(sp.csr_array((capacity, (tails, heads)), shape=(source + 2, source + 2)))
             tails, heads, capacity = merged.row.astype(np.int32), merged.col.astype(np.int32), merged.data
         total = max(float(capacity[tails == source].sum()), float(capacity.max(initial=0.0)))
-        scale = _ROOM[self.solver] / total if total else 1.0
+        scale = integer_scale(_ROOM[self.solver], total)
         whole = np.rint(capacity * scale).astype(np.int64)
         self.delta = 0.5 * len(whole) / scale
         side = _ortools_cut if self.solver == "ortools" else _scipy_cut

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import dijkstra
 from ...core.arrays.sparse import with_narrow_indices
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_flag
-from ...inference.oracle import Answer, checked, scored
+from ...inference.oracle import Answer, checked, integer_scale, scored
 from ..engines.planar_layout import PlanarLayout
 from ..structure.factor_graph import FactorGraph
 from .polytopes import indicator
@@ -83,7 +83,7 @@ class PlanarIsingOracle:
         self.delta = 0.0
         if not odd.any():
             return mask
-        scale = _ROOM[self.solver] / float(np.abs(J).max())
+        scale = integer_scale(_ROOM[self.solver], float(np.abs(J).max()))
         whole = np.rint(np.abs(J) * scale)
         self.delta = m / scale
         pairs = np.sort(faces.reshape(2, m).T, axis=1)

@@ -13,6 +13,9 @@ from ...core.results import FloatArray
 from ...inference.oracle import Answer, checked, scored
 from ..structure.factor_graph import FactorGraph
 
+#: Costs from which HiGHS is given them in units of the largest: it takes very large ones for infinite.
+LARGE = 1e10
+
 
 def indicator(graph: FactorGraph, states: Any) -> FloatArray:
     """A configuration as a point: one in the entry that it picks of every table."""
@@ -83,7 +86,9 @@ class LinearProgramOracle:
         A, b = self._constraints
         allowed = potentials > -np.inf
         bounds = np.column_stack([np.zeros(len(potentials)), np.where(allowed, 1.0, 0.0)])
-        found = linprog(-np.where(allowed, potentials, 0.0), A_eq=A, b_eq=b, bounds=bounds, method="highs")
+        costs = -np.where(allowed, potentials, 0.0)
+        size = float(np.abs(costs).max(initial=0.0))
+        found = linprog(costs / size if size > LARGE else costs, A_eq=A, b_eq=b, bounds=bounds, method="highs")
         if found.x is None:
             raise ValueError(f"potentials forbid every configuration, or the solver failed: {found.message}")
         return scored(np.clip(found.x, 0.0, 1.0), potentials, self.polytope)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal, whole_array
 from ...core.contracts.engine import Engine
 from ...core.errors import TooLargeError
 from ...core.memory import check_memory, check_sample, product
-from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.stopped_short import report
-from ...core.validation import check_choice, check_count, check_real, is_whole
+from ...core.validation import check_choice, check_count, check_real
 from ..registry import APPROXIMATE, find_engine
 from .elimination import Elimination, eliminate, joined, neighbours
+from .exact_sums import ExactSums
 from .junction_tree import JunctionTree
 from .mixture import Mixture
-from .scopes import Scopes, flat_scopes
+from .scopes import Scopes
+from .tables import FactorTables, is_single
 from .trivial_bounds import Children
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
@@ -36,11 +35,9 @@ MIXED = "mixed"
 MEMORY, AUTO_ENTRIES = 4e9, 1e9
 #: Bytes above which a limit means nothing.
 MOST = 1e18
-#: What to do about tables that do not fit.
-TABLES = "Use factors of fewer variables or states"
 
 
-class FactorGraph:
+class FactorGraph(FactorTables):
     """p(y) proportional to exp of the sum of a table entry for every factor.
 
     Parameters
@@ -82,94 +79,6 @@ class FactorGraph:
     array([[0.3571, 0.1429],
            [0.1429, 0.3571]])
     """
-
-    def __init__(
-        self,
-        cardinalities: ArrayLike,
-        factors: Iterable[Any],
-        *,
-        examples: ArrayLike | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        counts = np.asarray(cardinalities)
-        if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
-            raise ValueError("cardinalities must be a vector of integers >= 1, one per variable")
-        states = counts.sum(dtype=np.float64)
-        check_memory(f"a graph whose variables have {states:.4g} states", 8.0 * states, "Lower the cardinalities")
-        self.cardinalities: IntArray = counts.astype(np.int64)
-        self.n_variables = len(counts)
-        self.scope_offsets, self.members = flat_scopes(factors)
-        self.n_factors = len(self.scope_offsets) - 1
-        self._check(
-            lambda scope: (
-                ((scope < 0) | (scope >= self.n_variables)).any(1) | (np.diff(np.sort(scope, 1), axis=1) == 0).any(1)
-            ),
-            f"must have different variables below {self.n_variables}",
-        )
-        sizes = self._table_sizes()
-        self.offsets: IntArray = np.concatenate(([0], np.cumsum(sizes)))
-        self.size = int(self.offsets[-1])
-        numbering = "integers, the example of every variable, from 0 up in order"
-        self.examples: IntArray = (
-            np.zeros(self.n_variables, np.int64)
-            if examples is None
-            else whole_array("examples", examples, numbering).astype(np.int64)
-        )
-        steps = np.diff(self.examples)
-        if self.examples.shape != (self.n_variables,) or self.examples[0] != 0 or not np.isin(steps, (0, 1)).all():
-            raise ValueError("examples must number the example of every variable, from 0 up in order")
-        self.n_examples = int(self.examples[-1]) + 1
-        if self.n_examples > 1:
-            self._check(
-                lambda scope: np.ptp(self.examples[scope], axis=1) > 0 if scope.shape[1] else np.ones(len(scope), bool),
-                "must have variables, and all of one example",
-            )
-        self.n_jobs = n_jobs
-        self.workers = Workers(n_jobs)
-
-    def _table_sizes(self) -> IntArray:
-        """Numbers of entries, compared with the memory there is before they are counted in integers, which overflow."""
-        sizes = np.ones(self.n_factors)
-        for which, scope in self._rows():
-            with np.errstate(over="ignore"):
-                sizes[which] = self.cardinalities[scope].prod(1, dtype=np.float64)
-        if self.n_factors:
-            k = int(sizes.argmax())
-            arity = self.scope_offsets[k + 1] - self.scope_offsets[k]
-            what = f"the table of factor {k}, which has {arity} variables,"
-            check_memory(what if sizes[k] > 0.5 * sizes.sum() else "all tables together", 8.0 * sizes.sum(), TABLES)
-        return np.asarray(sizes.astype(np.int64))
-
-    def _check(self, wrong: Callable[[IntArray], Any], message: str) -> None:
-        """Refuse factors, by number, whose variables are `wrong`."""
-        bad = [int(which[flags][0]) for which, scope in self._rows() if (flags := wrong(scope)).any()]
-        if bad:
-            raise ValueError(f"factor {min(bad)} {message}, got {self.factors[min(bad)]}")
-
-    def _rows(self) -> list[tuple[IntArray, IntArray]]:
-        """Factors with the same number of variables: their numbers and variables."""
-        lengths, out = np.diff(self.scope_offsets), []
-        for arity in np.unique(lengths).tolist():
-            which = np.flatnonzero(lengths == arity)
-            out.append((which, self.members[self.scope_offsets[which][:, None] + np.arange(arity)]))
-        return out
-
-    @cached_property
-    def by_arity(self) -> list[tuple[IntArray, IntArray, IntArray, IntArray]]:
-        """Factors with the same number of variables: their numbers, variables, cardinalities, and steps within tables."""
-        out = []
-        for which, scope in self._rows():
-            counts = self.cardinalities[scope]
-            strides = np.ones_like(counts)
-            strides[:, :-1] = np.cumprod(counts[:, :0:-1], axis=1)[:, ::-1]
-            out.append((which, scope, counts, strides))
-        return out
-
-    @cached_property
-    def factors(self) -> tuple[tuple[int, ...], ...]:
-        """The variables of every factor."""
-        members = self.members.tolist()
-        return tuple(tuple(members[lo:hi]) for lo, hi in itertools.pairwise(self.scope_offsets.tolist()))
 
     @classmethod
     def union(cls, graphs: Sequence[FactorGraph], n_jobs: int | None = None) -> FactorGraph:
@@ -235,46 +144,6 @@ class FactorGraph:
             raise ValueError(f"cardinalities must have a number for every node; node {nodes[counts.index(None)]!r} has none")
         edges = [(number[a], number[b]) for a, b, *_ in graph.edges if a != b]
         return cls(counts, [*((i,) for i in range(len(nodes))), *edges], n_jobs=n_jobs)
-
-    @cached_property
-    def factor_examples(self) -> IntArray:
-        """The example of every factor."""
-        out = np.zeros(self.n_factors, np.int64)
-        some = np.diff(self.scope_offsets) > 0
-        out[some] = self.examples[self.members[self.scope_offsets[:-1][some]]]
-        return out
-
-    def tables(self, flat: ArrayLike) -> list[FloatArray]:
-        """Views of flat potentials or marginals as tables; leading axes stay."""
-        flat = np.asarray(flat)
-        if not flat.ndim or flat.shape[-1] != self.size:
-            raise ValueError(f"there must be {self.size} entries, those of all tables; got shape {flat.shape}")
-        shapes = [tuple(self.cardinalities[list(scope)]) for scope in self.factors]
-        return [
-            flat[..., lo:hi].reshape((*flat.shape[:-1], *shape))
-            for (lo, hi), shape in zip(itertools.pairwise(self.offsets.tolist()), shapes, strict=True)
-        ]
-
-    def potentials(self, potentials: Any) -> FloatArray:
-        """Checked potentials as a matrix, one row per set of potentials."""
-        if isinstance(potentials, list | tuple) and len(potentials) == self.n_factors:
-            for k, (scope, table) in enumerate(zip(self.factors, potentials, strict=True)):
-                shape = tuple(self.cardinalities[list(scope)].tolist())
-                if np.shape(table) != shape:
-                    raise ValueError(f"the table of factor {k} must have shape {shape}, got {np.shape(table)}")
-            potentials = np.concatenate(
-                [np.zeros(0), *(np.ravel(real_array(f"table {k}", table)) for k, table in enumerate(potentials))]
-            )
-        flat = real_array("potentials", potentials)
-        if flat.ndim not in (1, 2) or flat.shape[-1] != self.size:
-            raise ValueError(f"potentials must be {self.n_factors} tables or end in {self.size} entries, got {flat.shape}")
-        if not len(flat) and flat.ndim == 2:
-            raise ValueError("potentials hold no example: they must have at least one row")
-        if not are_potentials(flat):
-            *_, place = at = np.argwhere(not_potential(flat))[0]
-            k = int(np.searchsorted(self.offsets, place, side="right")) - 1
-            raise refusal("potentials", float(flat[tuple(at)]), f": factor {k}")
-        return np.atleast_2d(flat)
 
     def _check_possible(self, log_z: FloatArray) -> None:
         if not (log_z > -np.inf).all():
@@ -348,44 +217,13 @@ class FactorGraph:
         check_memory("an exact sum", found.memory, "Choose an approximate engine, or lower memory_limit for engine='auto'")
         return found
 
-    def score(self, potentials: Any, y: ArrayLike) -> FloatArray:
-        """The sum of the entries that a configuration picks, of each example; -inf if it is forbidden."""
-        flat, states = self.potentials(potentials), self._states(y)
-        index = np.zeros((self.n_factors, len(states)), np.int64)
-        for which, scope, _, strides in self.by_arity:
-            for v, step in zip(scope.T, strides.T, strict=True):
-                index[which] += step[:, None] * states.T[v]
-        rows = max(len(flat), len(states))
-        if min(len(flat), len(states)) not in (1, rows):
-            raise ValueError(f"potentials and y must have as many rows, or one row; got {len(flat)} and {len(states)}")
-        picked = np.broadcast_to(flat, (rows, self.size))[np.arange(rows)[:, None], self.offsets[:-1] + index.T]
-        place = self.n_examples * np.arange(rows)[:, None] + self.factor_examples
-        sums = np.bincount(place.ravel(), weights=picked.ravel(), minlength=rows * self.n_examples)
-        return np.asarray(sums, dtype=np.float64)
-
-    def _states(self, y: ArrayLike) -> IntArray:
-        shape = f"{self.n_variables} integers, one state per variable"
-        states = np.atleast_2d(whole_array("y", y, shape))
-        if states.ndim != 2 or states.shape[-1] != self.n_variables:
-            raise ValueError(f"y must be {shape}; got {states.shape} of {states.dtype}")
-        bad = (states < 0) | (states >= self.cardinalities)
-        if bad.any():
-            row, v = np.argwhere(bad)[0]
-            raise ValueError(f"y has state {states[row, v]} for variable {v}, which has {self.cardinalities[v]} states")
-        return states.astype(np.int64)
-
     def log_partition(self, potentials: Any, engine: str = "auto", **options: Any) -> FloatArray:
         """log Z of each example, or what the engine knows of it; see `infer`."""
         name, options = self._chosen(engine, options)
         if name != "exact":
             return self.infer(potentials, name, **options).log_z
-        flat, tree = self.potentials(potentials), self.tree(**options)
-        log_z = np.zeros((len(flat), self.n_examples))
-
-        def row(i: int, workers: Workers) -> None:
-            self._collect(tree, flat[i], np.empty(tree.n_messages), log_z[i], workers)
-
-        self._run(row, tree, len(flat))
+        flat = self.potentials(potentials)
+        log_z = ExactSums(self, self.tree(**options)).log_partition(flat)
         self._check_possible(log_z)
         return log_z.ravel()
 
@@ -402,7 +240,7 @@ class FactorGraph:
             Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
         """
         name, options = self._chosen(engine, options)
-        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        single = is_single(potentials)
         if name == MIXED:
             both = self._mixture(options.pop("memory_limit", MEMORY)).infer(self.potentials(potentials), **options)
             return replace(both, marginals=both.marginals[0] if single else both.marginals)
@@ -411,18 +249,9 @@ class FactorGraph:
             result = infer(self, self.potentials(potentials), **options)
             report(f"engine {name}", result.status)
             return replace(result, engine=name, marginals=result.marginals[0] if single else result.marginals)
-        flat, tree = self.potentials(potentials), self.tree(**options)
-        log_z, marginals = np.zeros((len(flat), self.n_examples)), np.zeros_like(flat)
-
-        def row(i: int, workers: Workers) -> None:
-            messages = np.empty(tree.n_messages)
-            self._collect(tree, flat[i], messages, log_z[i], workers)
-            tree.distribute(flat[i], messages, marginals[i], workers)
-
-        self._run(row, tree, len(flat))
+        flat = self.potentials(potentials)
+        log_z, marginals = ExactSums(self, self.tree(**options)).infer(flat)
         self._check_possible(log_z)
-        for k in tree.constants:
-            marginals[:, self.offsets[k]] = 1.0
         out = log_z.ravel()
         return Result(out, marginals[0] if single else marginals, lower=out, upper=out, engine="exact")
 
@@ -453,32 +282,6 @@ class FactorGraph:
             return name, options
         return name, {key: value for key, value in options.items() if (key == "memory_limit") == (name == "exact")}
 
-    def _run(self, row: Callable[[int, Workers], None], tree: JunctionTree, count: int) -> None:
-        """Call `row` for each set of potentials: many are shared out to threads, a single one is cut up within."""
-        if count == 1:
-            return row(0, self.workers)
-
-        def rows(first: int, last: int) -> None:
-            for i in range(first, last):
-                row(i, Workers(1))
-
-        self.workers.run(rows, Workers.ranges(count, 20.0 * float(tree.work[-1]) * count))
-
-    def _collect(
-        self,
-        tree: JunctionTree,
-        potentials: FloatArray,
-        messages: FloatArray,
-        value: FloatArray,
-        workers: Workers,
-        best: bool = False,
-    ) -> None:
-        """Messages, and the sum (or the largest score) of each example, added to `value`."""
-        tree.collect(potentials, messages, best, workers)
-        np.add.at(value, tree.root_examples, messages[tree.root_places])
-        for k in tree.constants:
-            value[self.factor_examples[k]] += potentials[self.offsets[k]]
-
     def argmax(self, potentials: Any, engine: str = "auto", **options: Any) -> tuple[IntArray, FloatArray]:
         """The best configuration and its score, of each example (one row of states per set of potentials).
 
@@ -493,7 +296,7 @@ class FactorGraph:
         options
             Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.
         """
-        single = isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+        single = is_single(potentials)
         if check_choice("engine", engine, DECODERS) == "auto" and self.choose("auto", **options) not in ("exact", MIXED):
             potentials = self.potentials(potentials)
             engine = self.decoder(potentials)
@@ -508,51 +311,32 @@ class FactorGraph:
         if name != "exact":
             y, value = find_engine("max_product")(self, self.potentials(potentials), **options)
             return (y[0] if single else y), value
-        flat, tree = self.potentials(potentials), self.tree(**options)
-        value, states = np.zeros((len(flat), self.n_examples)), np.zeros((len(flat), self.n_variables), np.int64)
-
-        def row(i: int, workers: Workers) -> None:
-            messages = np.empty(tree.n_messages)
-            self._collect(tree, flat[i], messages, value[i], workers, best=True)
-            if np.isfinite(value[i]).all():
-                tree.descend(flat[i], messages, np.zeros(0), states[i])
-
-        self._run(row, tree, len(flat))
+        flat = self.potentials(potentials)
+        states, value = ExactSums(self, self.tree(**options)).argmax(flat)
         self._check_possible(value)
         return (states[0] if single else states), value.ravel()
-
-    @cached_property
-    def binary_pairs(self) -> bool:
-        """Whether all variables have two states, and all factors one or two variables."""
-        return bool((self.cardinalities == 2).all() and np.isin(np.diff(self.scope_offsets), (1, 2)).all())
 
     def decoder(self, potentials: FloatArray) -> str:
         """The engine of `argmax` where it is not exact."""
         return "max_flow" if self.binary_pairs and np.isfinite(potentials).all() else "bp"
 
     def sample(self, potentials: Any, size: int, random_state: Any = None, **options: Any) -> IntArray:
-        """`size` independent configurations, shape (size, variables), of one set of potentials."""
-        n = check_sample(size, self.n_variables)
-        flat, tree = self.potentials(potentials), self.tree(**options)
-        if len(flat) != 1:
-            raise ValueError(f"potentials must be one set of tables, got {len(flat)}")
-        messages, log_z = np.empty(tree.n_messages), np.zeros(self.n_examples)
-        self._collect(tree, flat[0], messages, log_z, self.workers)
-        self._check_possible(log_z)
-        states = np.zeros((n, self.n_variables), np.int64)
-        uniforms = generator(random_state).random((size, max(1, len(tree.examples))))
+        """`size` independent configurations, shape (size, variables); of a matrix of potentials, (size, rows, variables).
 
-        def draws(first: int, last: int) -> None:
-            for row in range(first, last):
-                tree.descend(flat[0], messages, uniforms[row], states[row])
-
-        self.workers.run(draws, Workers.ranges(size, 50.0 * size * self.n_variables))
-        return states
+        `options` is the `memory_limit` of exact sums.
+        """
+        flat = self.potentials(potentials)
+        n = check_sample(size, self.n_variables * len(flat))
+        sums, random = ExactSums(self, self.tree(**options)), generator(random_state)
+        drawn = [sums.sample(row, n, random) for row in flat]
+        self._check_possible(np.array([log_z for _, log_z in drawn]))
+        states = [rows for rows, _ in drawn]
+        return states[0] if is_single(potentials) else np.stack(states, axis=1)
 
     def condition(self, evidence: Mapping[int, int]) -> tuple[FactorGraph, IntArray]:
         """The graph given the states of some variables, which then have one state each, and the entries of the potentials
         that remain: those of the new graph are ``potentials[..., index]``."""
-        known = self._known(evidence)
+        known = self.known_states(evidence)
         index = []
         for k, scope in enumerate(self.factors):
             part = np.arange(self.offsets[k], self.offsets[k + 1]).reshape(tuple(self.cardinalities[list(scope)]))
@@ -560,35 +344,3 @@ class FactorGraph:
         counts = np.where(known < 0, self.cardinalities, 1)
         graph = FactorGraph(counts, Scopes(self.scope_offsets, self.members), examples=self.examples, n_jobs=self.n_jobs)
         return graph, np.concatenate([np.zeros(0, np.int64), *index])
-
-    def _known(self, evidence: Mapping[int, int]) -> IntArray:
-        """The state of every variable that has one by the evidence, -1 for the others."""
-        if not isinstance(evidence, Mapping):
-            raise ValueError(
-                f"evidence must be a dict from numbers of variables to numbers of states, as {{0: 1}}; got {evidence!r}"
-            )
-        known = np.full(self.n_variables, -1, np.int64)
-        for v, state in evidence.items():
-            for what, number in (("variable", v), ("state", state)):
-                if not is_whole(number):
-                    raise ValueError(f"evidence must have integers only, as {{0: 1}}; got {what} {number!r}")
-            if not 0 <= v < self.n_variables:
-                raise ValueError(f"evidence names variable {v}; there are {self.n_variables}, numbered from 0")
-            if not 0 <= state < self.cardinalities[v]:
-                raise ValueError(f"evidence gives state {state} to variable {v}, which has {self.cardinalities[v]}")
-            known[v] = state
-        return known
-
-    def variable_marginals(self, marginals: ArrayLike) -> list[FloatArray]:
-        """The probability of every state of every variable, from those of tables; uniform for a variable in no factor."""
-        tables = self.tables(marginals)
-        lead = np.asarray(marginals).shape[:-1]
-        found: list[FloatArray | None] = [None] * self.n_variables
-        for scope, table in sorted(zip(self.factors, tables, strict=True), key=lambda pair: -pair[1].size):
-            for axis, v in enumerate(scope):
-                others = tuple(len(lead) + a for a in range(len(scope)) if a != axis)
-                found[v] = table.sum(axis=others)
-        return [
-            np.full((*lead, count), 1.0 / count) if p is None else p
-            for p, count in zip(found, self.cardinalities.tolist(), strict=True)
-        ]

@@ -11,7 +11,7 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_count, check_real
 from ..kernels import bethe as kernels, many
-from ..structure import half_edges
+from ..structure.half_edges import half_edges
 from .frozen import freeze
 from .scaling import Scaling
 from .support import forced_edges, fractional_support

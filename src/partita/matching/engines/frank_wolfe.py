@@ -80,13 +80,13 @@ class MatchingEnergy(FreeEnergy):
 
     def best(self, scores: FloatArray) -> FloatArray:
         y = self.structure.best(scores[None])
-        return np.asarray(self.structure._edges(y)[0])
+        return np.asarray(self.structure.indicators(y)[0])
 
     def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
         return -np.inf  # the solver is the structure's own
 
     def start(self) -> FloatArray:
-        return np.asarray(self.structure._edges(covering(self.structure)))
+        return np.asarray(self.structure.indicators(covering(self.structure)))
 
 
 def covering(structure: Any) -> Any:
@@ -100,7 +100,7 @@ def covering(structure: Any) -> Any:
     had, rows = np.zeros(structure.n_edges, bool), []
     while True:
         y = structure.best(np.where(had, 0.0, 1.0)[None] + (0.0 if structure.perfect else 1e-9))
-        new = structure._edges(y)[0] > 0.0
+        new = structure.indicators(y)[0] > 0.0
         if not (new & ~had).any():
             break
         had |= new

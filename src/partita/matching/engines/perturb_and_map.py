@@ -32,7 +32,7 @@ def matching_perturb_and_map(
         return edges - alone[:, ends[:, 0]] - alone[:, ends[:, 1]], alone.sum(1)
 
     def best(noisy: FloatArray) -> tuple[FloatArray, FloatArray]:
-        chosen = structure._edges(structure.best(noisy))
+        chosen = structure.indicators(structure.best(noisy))
         return chosen.sum(0), np.where(chosen > 0.0, noisy, 0.0).sum(1)
 
     marginals, log_z = perturbed_shares(weights, n_samples, generator(random_state), noise, best)

@@ -125,7 +125,7 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
         matchings = read_matchings(y, batches)
         weights = check_weights("sample_weight", sample_weight, sum(len(batch.places) for batch in batches))
         groups = [
-            Group(batch.structure, batch.features, batch.structure._edges(rows), weights[batch.places])
+            Group(batch.structure, batch.features, batch.structure.indicators(rows), weights[batch.places])
             for batch, rows in zip(batches, matchings, strict=True)
         ]
         # Probabilities are right to the root of the certificate only, and the gap has the square of the gradient.
@@ -224,7 +224,7 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
         found = []
         for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
             result = batch.structure.free_energy(W, rho=float(self.rho))
-            score = (batch.structure._edges(rows) * W).sum(1)
+            score = (batch.structure.indicators(rows) * W).sum(1)
             lower, upper = np.asarray(result.lower), np.asarray(result.upper)
             if bounds and self.rho != 0.5:
                 upper = np.minimum(upper, np.asarray(batch.structure.free_energy(W, rho=0.5).upper))

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_count, check_flag
-from ...inference.oracle import Answer, checked, scored
+from ...inference.oracle import Answer, checked, integer_scale, scored
 
 #: Weights are integers for rustworkx: the largest is so many.
 _SCALE = 2.0**44
@@ -132,7 +132,7 @@ class BMatchingOracle:
             raise ImportError("b-matchings on general graphs need rustworkx: pip install 'partita[matching]'") from None
         m, b = len(w), np.minimum(self.b, _degrees(ends, np.ones(len(w)), self.n_vertices)).astype(np.int64)
         low = float(w.min()) if self.perfect else 0.0
-        scale = _SCALE / (float((w - low).max()) or 1.0)
+        scale = integer_scale(_SCALE, float((w - low).max()))
         whole = np.rint((w - low) * scale).astype(np.int64).tolist()
         first = 2 * m + np.concatenate(([0], np.cumsum(b)))
         graph: Any = rx.PyGraph(multigraph=False)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
+from ...inference.oracle import integer_scale
 from ..kernels import assignment as kernels
 from .assignment import assignment_duals, assignments
 
@@ -99,7 +100,7 @@ def _solve(n: int, perfect: bool, ends: IntArray, weights: FloatArray) -> IntArr
     graph.add_nodes_from(range(n))
     low = float(weights.min(initial=0.0)) if perfect else 0.0
     top = float(np.abs(weights - low).max(initial=0.0))
-    integers = np.rint((weights - low) * (_SCALE / top if top else 1.0)).astype(np.int64)
+    integers = np.rint((weights - low) * integer_scale(_SCALE, top)).astype(np.int64)
     graph.add_edges_from(list(zip(*ends.T.tolist(), integers.tolist(), strict=True)))
     pairs = np.array(list(rx.max_weight_matching(graph, max_cardinality=perfect, weight_fn=int)), np.int64).reshape(-1, 2)
     partners = np.full(n, -1, np.int64)

@@ -1,0 +1,2 @@
+from .bipartite import BipartiteMatching as BipartiteMatching
+from .general import Matching as Matching
