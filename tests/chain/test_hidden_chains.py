@@ -447,7 +447,7 @@ def test_an_interrupt_keeps_the_best_start(matrices, monkeypatch):
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr("partita.estimators.restarts.ProgressPrinter.__call__", stop)
+    monkeypatch.setattr("partita.report.ProgressPrinter.__call__", stop)
     model = HiddenChainCRF(2, n_init=4, verbose=2, random_state=0)
     with pytest.warns(partita.ConvergenceWarning, match="interrupted"):
         model.fit(matrices, LABELS)

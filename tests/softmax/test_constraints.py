@@ -249,8 +249,8 @@ def test_many_parameters_by_products_alone(rng):
     model = SoftmaxRegression(l2=0.1, constraints=[Box(lower=0.0)], tol=1e-7).fit(X, y)
     assert model.status_ is Status.CONVERGED
     theta = np.column_stack([model.coef_, model.intercept_])
-    gradient = softmax_objective(X, y, l2=0.1).at(model._point.parameters).gradient
-    at_zero = model._point.parameters == 0.0
+    gradient = softmax_objective(X, y, l2=0.1).at(model._ended.point.parameters).gradient
+    at_zero = model._ended.point.parameters == 0.0
     assert at_zero.any()
     assert np.abs(gradient[~at_zero]).max() <= 1e-4
     assert gradient[at_zero].min() >= -1e-4

@@ -1,29 +1,35 @@
 """Parameters of constructors, declared once with what they must be.
 
 An estimator lists its parameters in ``PARAMETERS = {"l2": real(minimum=0.0), ...}``; each entry is a function of the name
-and the value that raises a `ValueError` unless the value will do.
+and the value that raises a `ValueError` unless the value will do. They are part of every fit, small ones too: what nearly
+always comes returns at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from .parallel import Workers
-from .random import generator
+from .arrays.potentials import real_array
+from .parallel import thread_count
+from .random import check_random_state
 from .validation import check_choice, check_count, check_flag, check_real, check_verbose
 
 #: A check of a parameter, by its name and value.
 Check = Callable[[str, Any], object]
 
 
-def real(minimum: float = -math.inf, *, strict: bool = False, optional: bool = False) -> Check:
-    """A finite number, at least `minimum` (above it if `strict`), or None if `optional`."""
+def real(minimum: float = -math.inf, maximum: float = math.inf, *, strict: bool = False, optional: bool = False) -> Check:
+    """A finite number from `minimum` to `maximum` (above the minimum if `strict`), or None if `optional`."""
+    below = minimum if strict else math.nextafter(minimum, -math.inf)
+    above = math.nextafter(maximum, math.inf)
 
     def check(name: str, value: Any) -> None:
-        if not (optional and value is None):
-            check_real(name, value, minimum=minimum, strict=strict)
+        if (type(value) is float and below < value < above) or (optional and value is None):
+            return
+        if not check_real(name, value, minimum=minimum, strict=strict) <= maximum:
+            raise ValueError(f"{name} must be from {minimum:g} to {maximum:g}, got {value!r}")
 
     return check
 
@@ -32,7 +38,7 @@ def count(minimum: int = 0, *, optional: bool = False) -> Check:
     """A whole number, at least `minimum`, or None if `optional`."""
 
     def check(name: str, value: Any) -> None:
-        if not (optional and value is None):
+        if (type(value) is not int or value < minimum) and not (optional and value is None):
             check_count(name, value, minimum=minimum)
 
     return check
@@ -48,6 +54,36 @@ def choice(*options: str, optional: bool = False) -> Check:
     return check
 
 
+def instance(*types: type, what: str, optional: bool = True) -> Check:
+    """An object of one of some types, which messages call `what`, or None if `optional`."""
+
+    def check(name: str, value: Any) -> None:
+        if not (optional and value is None) and not isinstance(value, types):
+            raise ValueError(f"{name} must be {what}, got {value!r}")
+
+    return check
+
+
+def items(what: str, optional: bool = True) -> Check:
+    """Several things, which messages call `what`, or None if `optional`. A string is one thing."""
+
+    def check(name: str, value: Any) -> None:
+        if not (optional and value is None) and (isinstance(value, str | bytes) or not isinstance(value, Iterable)):
+            raise ValueError(f"{name} must be {what}, got {value!r}")
+
+    return check
+
+
+def array(*, optional: bool = True) -> Check:
+    """An array of numbers, or None if `optional`."""
+
+    def check(name: str, value: Any) -> None:
+        if not (optional and value is None):
+            real_array(name, value)
+
+    return check
+
+
 def checked(function: Callable[[Any], object]) -> Check:
     """Whatever a function of the value lets pass; it names the parameter itself."""
     return lambda name, value: function(value)
@@ -55,12 +91,14 @@ def checked(function: Callable[[Any], object]) -> Check:
 
 def flag(name: str, value: Any) -> None:
     """True or False."""
-    check_flag(name, value)
+    if value is not True and value is not False:
+        check_flag(name, value)
 
 
 def threads(name: str, value: Any) -> None:
     """A number of threads, or None for all cores."""
-    Workers(value)
+    if value is not None:
+        thread_count(value)
 
 
 def verbosity(name: str, value: Any) -> None:
@@ -70,7 +108,8 @@ def verbosity(name: str, value: Any) -> None:
 
 def seed(name: str, value: Any) -> None:
     """None, an int or a generator."""
-    generator(value)
+    if value is not None:
+        check_random_state(value)
 
 
 def anything(name: str, value: Any) -> None:

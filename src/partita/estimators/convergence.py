@@ -23,7 +23,10 @@ def warn_if_short(estimator: Any, solution: Solution, also: str = "", held_out: 
     A loss that no longer improves is a good end on held-out data; if it is that of training (`held_out` is False), only
     where the gradient is small.
     """
-    status, norm = solution.status, solution.trace.gradient_norm[-1]
+    status = solution.status
+    if status is Status.CONVERGED and not also:
+        return
+    norm = solution.trace.gradient_norm[-1]
     short = not status.ok
     if status is Status.PRECISION:
         short = norm > FAR * estimator.tol

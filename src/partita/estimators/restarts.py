@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core import Callback
 from ..core.interrupts import pass_on_in_search
 from ..core.parallel import Workers, blas_limit
 from ..core.results import FloatArray, Solution, Status
-from ..report.progress import ProgressPrinter
+from ..report.progress import progress_printers
 from ..solvers.loop import minimize
 
 
@@ -36,10 +37,8 @@ def run_starts(
     def run(number: int, start: FloatArray | Callable[[], FloatArray]) -> Solution | None:
         if stop.is_set():
             return None
-        callbacks: list[Any] = [lambda _: stop.is_set()]
-        if verbose:
-            name = "" if len(starts) == 1 else f"start {number + 1} of {len(starts)}, "
-            callbacks.append(ProgressPrinter(0.5 if verbose == 1 else 0.0, name))
+        name = "" if len(starts) == 1 else f"start {number + 1} of {len(starts)}, "
+        callbacks: list[Callback] = [lambda _: stop.is_set(), *progress_printers(verbose, name)]
         try:
             first = start() if callable(start) else start
             solution = minimize(*(objective, first, solver), max_iter=max_iter, tol=tol, callbacks=callbacks)

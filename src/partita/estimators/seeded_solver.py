@@ -11,8 +11,9 @@ from ..solvers.auto import make_solver
 def seeded_solver(estimator: Any) -> AnySolver:
     """The solver; a stochastic one is seeded by `random_state`, unless that is None and the solver has its own."""
     solver = make_solver(estimator.solver)
-    own = not isinstance(estimator.solver, str) and estimator.random_state is None
-    return solver if own else solver.with_seed(solver_seed(estimator.random_state))
+    seed = getattr(estimator, "random_state", None)  # not every estimator has one
+    own = not isinstance(estimator.solver, str) and seed is None
+    return solver if own else solver.with_seed(solver_seed(seed))
 
 
 def solver_seed(random_state: Any) -> Any:

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from sklearn.base import BaseEstimator
 
-from ..core import Callback, Objective, Solver
-from ..core.parameters import Check
+from ..core.contracts import AnySolver, Callback, Objective
+from ..core.parameters import Check, checked
 from ..core.results import FloatArray, Solution, Status, Trace
-from ..report.progress import ProgressPrinter
+from ..core.types import SolverLike
+from ..report.progress import progress_printers
 from ..solvers.auto import make_solver
 from ..solvers.loop import minimize
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .persistence import SavedModel
+from .restarts import run_starts
 from .seeded_solver import seeded_solver
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound="Trained")
+
+#: The check of a parameter `solver`.
+solver_like: Check = checked(make_solver)
 
 
 def training(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
@@ -37,8 +42,9 @@ def training(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, 
 
 
 class Trained(SavedModel, BaseEstimator):
-    """An estimator with a solver. A new one declares `PARAMETERS`, and in `fit`, under `training`, calls `_minimize` and
-    `_store_run`; the rest is inherited: checks, seeding, progress, interrupts, pickling, files.
+    """An estimator that a solver trains. A new one declares `PARAMETERS`, and in `fit`, under `training`, calls `_minimize`
+    (or `_minimize_from`), `_store_run` and `_warn_if_short`; the rest is inherited: checks, seeding, progress, interrupts,
+    pickling, files.
 
     Attributes
     ----------
@@ -71,34 +77,66 @@ class Trained(SavedModel, BaseEstimator):
     def _check_combinations(self) -> None:
         """Raise a `ValueError` for parameters that do not go together."""
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         for name in self.TRANSIENT:
             state.pop(name, None)
         return state
 
+    def _forget(self, *names: str) -> None:
+        """Drop attributes of an earlier fit that this one does not have, if they are there."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    def _solver(self) -> AnySolver:
+        """The solver of the constructor, seeded by `random_state` if there is one."""
+        return seeded_solver(self)
+
     def _progress(self, prefix: str = "") -> list[Callback]:
-        """The printer of progress, if the user asked for one: 1 is twice a second, 2 every iteration."""
-        return [ProgressPrinter(0.5 if self.verbose == 1 else 0.0, prefix)] if self.verbose else []
+        """The printer of progress, if the user asked for one; `prefix` tells runs apart."""
+        return progress_printers(self.verbose, prefix)
 
     def _minimize(
         self,
         objective: Objective,
         start: FloatArray | None = None,
         callbacks: Iterable[Callback] = (),
-        solver: str | Solver | None = None,
+        solver: SolverLike | None = None,
+        *,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        gap_tol: float | None = None,
     ) -> Solution:
-        """Run the estimator's solver, with its seed, its limits and its progress."""
-        chosen = seeded_solver(self) if solver is None else make_solver(solver)
+        """Run a solver, the constructor's by default, with the constructor's limits and progress."""
         return minimize(
-            *(objective, start, chosen), max_iter=self.max_iter, tol=self.tol, callbacks=[*self._progress(), *callbacks]
+            *(objective, start, self._solver() if solver is None else solver),
+            max_iter=self.max_iter if max_iter is None else max_iter,
+            tol=self.tol if tol is None else tol,
+            gap_tol=gap_tol,
+            callbacks=[*self._progress(), *callbacks],
         )
+
+    def _minimize_from(
+        self,
+        objective: Objective,
+        starts: Sequence[FloatArray | Callable[[], FloatArray]],
+        solver: SolverLike,
+        n_jobs: int | None,
+    ) -> tuple[Solution, list[Solution | None]]:
+        """Run a solver from several starts, in threads: the lowest end, and all of them. See `run_starts`."""
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        return run_starts(objective, starts, solver, verbose=self.verbose, n_jobs=n_jobs, **limits)
 
     def _store_run(self, solution: Solution, status: Status | None = None) -> None:
         """Keep how the run went; `status` where the estimator knows better than the solver why it ended."""
         self.n_iter_, self.trace_ = solution.n_iter, solution.trace
         self.status_ = solution.status if status is None else status
 
-    def _warn_if_short(self, solution: Solution, also: str = "", held_out: bool = True) -> None:
-        """One `ConvergenceWarning` for a run that ended before its tolerance, or for the reason in `also`."""
+    def _warn_if_short(self, solution: Solution, also: str = "", held_out: bool | None = None) -> None:
+        """One `ConvergenceWarning` for a run that ended before its tolerance, or for the reason in `also`.
+
+        `held_out` says whether the loss that no longer improved was one of held-out examples. Default: as the solver does.
+        """
+        if held_out is None:
+            held_out = solution.status is not Status.STALLED or self._solver().holds_out
         warn_if_short(self, solution, also, held_out)

@@ -6,14 +6,15 @@ import sys
 import time
 from contextlib import suppress
 
-from ..core.contracts.progress import Progress
+from ..core.contracts.progress import Callback, Progress
 
 
 class ProgressPrinter:
     """Writes one line per iteration to standard error, at most one in `every` seconds; `prefix` tells runs apart."""
 
     def __init__(self, every: float = 0.5, prefix: str = "") -> None:
-        self.every, self.prefix = every, prefix
+        self.every: float = every
+        self.prefix: str = prefix
         self._last = -1.0
 
     def __call__(self, progress: Progress) -> bool:
@@ -26,11 +27,17 @@ class ProgressPrinter:
         return False
 
 
+def progress_printers(verbose: int, prefix: str = "") -> list[Callback]:
+    """The printer that a `verbose` asks for, if it does: 1 is twice a second, 2 every iteration."""
+    return [ProgressPrinter(0.5 if verbose == 1 else 0.0, prefix)] if verbose else []
+
+
 class CountPrinter:
     """Writes how many of a number of things are done to standard error, from one second on, at most one line a second."""
 
     def __init__(self, name: str, total: int) -> None:
-        self.name, self.total = name, total
+        self.name: str = name
+        self.total: int = total
         self._start = self._last = time.monotonic()
 
     def __call__(self, done: int) -> None:

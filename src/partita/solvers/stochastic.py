@@ -54,10 +54,8 @@ class Stream:
     seen: int = 0
     weight: float = 0.0
     steps: int = 0
-    layout: str = ""  # of the flat parameters
     window: float = 0.0  # examples that the curvature is a mean of, about
     next_curvature: float = 0.0
-    order: Any = None  # of the classes of the examples, kept by who makes the stream
 
     def copy(self) -> Stream:
         """One that can go on while this one stays as it is."""

@@ -3,182 +3,167 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ...core.interrupts import pass_on_in_search
+from ...core import Solver
 from ...core.parallel import blas_limit
-from ...core.results import Status, Trace
+from ...core.results import FloatArray, IntArray
+from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight
 from ...core.validation import check_weights
-from ...estimators.data import plain_labels, sound_input, text_is_named, unchanged_on_failure
-from ...estimators.seeded_solver import seeded_solver, solver_seed
+from ...estimators.data import plain_labels, sound_input, text_is_named
+from ...estimators.seeded_solver import solver_seed
 from ...solvers.stochastic import StochasticBound, Stream
 from .class_order import ClassOrder
+from .problem import Model, linear
 
 #: Numbers of X taken into memory at once.
 CHUNK_NUMBERS = 4_000_000
 
 
-def _can_stream(estimator: Any) -> bool:
-    """Streams know neither l1 nor constraints."""
-    if estimator.l1 == 0.0 and not estimator.constraints:
-        return True
-    raise AttributeError("partial_fit and fit_stream support neither l1 nor constraints: use fit")
+@dataclass(frozen=True)
+class Memory:
+    """What a stream remembers from piece to piece, beside its weights. Never changed: the solver works on a copy."""
+
+    stream: Stream
+    layout: str  # of the flat parameters
+    order: ClassOrder
 
 
-class StreamingMixin:
-    """`partial_fit` and `fit_stream` for a softmax regression."""
+@dataclass(frozen=True)
+class Learned:
+    """Where a stream of examples has led: coefficients and intercepts, from so many examples.
 
-    @available_if(_can_stream)  # type: ignore[untyped-decorator]
-    def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from more examples: one pass, no learning rate. Every call counts as new data.
+    `memory` is None before the first piece, and where the weights come from a fit or a file: the curvature then starts
+    afresh.
+    """
 
-        X may be far larger than memory: a memory-mapped array, or a CSR matrix of memory-mapped arrays, is read a piece at
-        a time. Continues from an earlier `fit` or `partial_fit`; after loading or unpickling, the parameters go on but the
-        curvature starts afresh. The method is `StochasticBound.stream`, with the batch size, rank, bound and damping of the
-        estimator's solver, if that is a `StochasticBound`. Examples should come in random order:
-        a `DataWarning` says when they come sorted by class.
+    coefficients: FloatArray
+    intercepts: FloatArray
+    seen: int
+    memory: Memory | None
 
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        classes : array, optional
-            All labels that will ever come; needed in the first call.
-        sample_weight : array, optional
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from partita import SoftmaxRegression
-        >>> rng = np.random.default_rng(0)
-        >>> model = SoftmaxRegression()
-        >>> for _ in range(20):
-        ...     X = rng.standard_normal((500, 3))
-        ...     model = model.partial_fit(X, X[:, 0] > 0, classes=[False, True])
-        >>> model.score(X, X[:, 0] > 0) > 0.98
-        True
-        """
-        with unchanged_on_failure(self):
-            return self._partial_fit(X, y, classes, sample_weight)
+@dataclass(frozen=True)
+class Learner:
+    """Takes the pieces of a stream one after another, each in one pass of a solver's `stream`."""
 
-    @available_if(_can_stream)  # type: ignore[untyped-decorator]
-    def fit_stream(self: Any, batches: Iterable[Any], classes: Any) -> Any:
-        """Forget what was learned, then learn from an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` in one pass."""
-        with unchanged_on_failure(self):
-            for name in ("coef_", "_stream", "n_seen_"):
-                self.__dict__.pop(name, None)
-            self._fit_pieces(batches, classes)
-        return self
+    model: Model
+    classes: LabelArray
+    class_weight: Mapping[Any, float] | None
+    solver: StochasticBound
 
-    def _fit_pieces(self: Any, batches: Iterable[Any], classes: Any) -> None:
-        try:
-            for batch in batches:
-                self.partial_fit(batch[0], batch[1], classes, *batch[2:])
-        except KeyboardInterrupt:
-            pass_on_in_search()
-            if not hasattr(self, "coef_"):
-                raise
-            self.status_ = Status.INTERRUPTED
-        if not hasattr(self, "coef_"):
-            raise ValueError("batches is empty: there was nothing to learn from")
-
-    def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
-        self._check_parameters()
-        if isinstance(self.class_weight, str):
-            raise ValueError(f"class_weight={self.class_weight!r} needs all labels at once; give partial_fit a dict")
-        solver = seeded_solver(self)
-        if not isinstance(solver, StochasticBound):
-            solver = StochasticBound(random_state=solver_seed(self.random_state))
-        first = not hasattr(self, "coef_")
-        self._check_classes(classes, first)
-        X, y = sound_input(X), plain_labels(y)
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if not hasattr(y, "__len__") or len(y) != rows:
-            raise ValueError(f"X and y must have as many rows; got {rows} and {len(y) if hasattr(y, '__len__') else y!r}")
-        weights = None if sample_weight is None else check_weights("sample_weight", sample_weight, rows)
-        pieces = list(_pieces(X))
-        stream: Any = getattr(self, "_stream", None)  # never changed: the solver works on a copy
-        for lo, hi in pieces:
-            whole = len(pieces) == 1
-            with text_is_named(X):
-                part = validate_data(
-                    self,
-                    X if whole else X[lo:hi],
-                    y if whole else y[lo:hi],
-                    reset=first and lo == 0,
-                    accept_sparse="csr",
-                    dtype=np.float64,
-                    order="C",
-                    accept_large_sparse=True,
-                )
-            stream = self._absorb(solver, stream, *part, None if weights is None else weights[lo:hi])
-        self._stream = stream
-        self.n_seen_ = stream.seen
-        self.n_iter_ = stream.steps
-        self.status_ = Status.STREAM
-        self.trace_ = Trace(*np.zeros((4, 0)))
-        for name in ("_point", "_constrained_point", "kkt_residual_"):
-            self.__dict__.pop(name, None)
-        return self
-
-    def _check_classes(self: Any, classes: Any, first: bool) -> None:
-        if first and classes is None:
-            raise ValueError("classes must be given in the first call to partial_fit: all labels that will ever come")
-        if first:
-            try:
-                self.classes_ = np.unique(classes)
-            except TypeError:
-                raise ValueError(f"classes must be labels of one type, strings or numbers, got {classes!r}") from None
-            if self.classes_.dtype.kind == "f" and not np.isfinite(self.classes_).all():
-                raise ValueError(f"classes must be finite, got {self.classes_.tolist()}: NaN is no label")
-            if len(self.classes_) < 2:
-                raise ValueError(f"classes must hold at least two labels, got {self.classes_.tolist()}")
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes {list(classes)} differ from those of the first call, {self.classes_.tolist()}")
-
-    def _absorb(self: Any, solver: StochasticBound, stream: Any, X: Any, y: Any, weights: Any) -> Any:
-        """One piece, already checked, through the solver; writes coef_ and intercept_."""
-        try:
-            codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-            unknown = self.classes_[codes] != y
-        except TypeError:  # what cannot be compared with a class is none
-            known = self.classes_.tolist()
-            unknown = np.array([label not in known for label in y.tolist()])
-            codes = np.array([known.index(label) for label in y[~unknown].tolist()], dtype=np.int64)
-        if unknown.any():
-            raise ValueError(f"y holds {y[unknown].tolist()[0]!r}, which is not among the classes {self.classes_.tolist()}")
-        self._check_prior(self.classes_, codes)
-        weights = np.ones(len(codes)) if weights is None else weights
-        if self.class_weight is not None:
-            factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()])
-            weights = weights * factors[codes]
-        if stream is not None and not weights.any():
-            return stream
-        order = ClassOrder.after(stream.order if stream else None, codes[weights > 0.0], self.classes_)
-        objective = self._objective(X, codes, len(self.classes_), weights)
-        features = objective.features
-        theta = features.pack(self.coef_, self.intercept_) if hasattr(self, "coef_") else np.zeros(objective.size)
+    def absorb(self, before: Learned | None, X: Any, y: LabelArray, sample_weight: FloatArray | None) -> Learned:
+        """What is known after one more piece, already checked; None is what is known before the first."""
+        codes = positions(self.classes, y)
+        self.model.check_prior(self.classes, codes)
+        weights = self._weights(codes, sample_weight)
+        memory = None if before is None else before.memory
+        if before is not None and memory is not None and not weights.any():
+            return before
+        order = ClassOrder.after(memory.order if memory else None, codes[weights > 0.0], self.classes)
+        objective: Any = self.model.likelihood(X, codes, len(self.classes), weights)
+        features = linear(objective)
         layout = f"{type(features).__name__}, {objective.size}"
-        if hasattr(self, "coef_") and (stream is None or stream.layout != layout):
-            stream = Stream.after(solver, objective, theta, stream.seen if stream else getattr(self, "n_seen_", 0))
+        stream = memory.stream if memory else None
+        if before is None:
+            theta = np.zeros(objective.size)
+        else:
+            theta = features.pack(before.coefficients, before.intercepts)
+            if memory is None or memory.layout != layout:
+                stream = Stream.after(self.solver, objective, theta, before.seen)
         with blas_limit(1):
-            theta, stream = solver.stream(stream, objective, theta)
-        stream.layout, stream.order = layout, order
+            theta, stream = self.solver.stream(stream, objective, theta)
         coefficients, intercepts = features.unpack(theta)
-        self.coef_, self.intercept_ = np.ascontiguousarray(coefficients), intercepts.copy()
-        self.log_prior_ = objective.structure.log_prior
-        return stream
+        kept = np.ascontiguousarray(coefficients), intercepts.copy()
+        return Learned(*kept, stream.seen, Memory(stream, layout, order))
+
+    def _weights(self, codes: IntArray, sample_weight: FloatArray | None) -> FloatArray:
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        if self.class_weight is None:
+            return weights
+        factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes.tolist()])
+        return np.asarray(weights * factors[codes])
+
+
+def stream_solver(solver: Solver, random_state: RandomState) -> StochasticBound:
+    """The estimator's solver if it can learn from a stream, else one that can."""
+    return solver if isinstance(solver, StochasticBound) else StochasticBound(random_state=solver_seed(random_state))
+
+
+def stream_classes(classes: Labels | None, known: LabelArray | None) -> LabelArray:
+    """The sorted classes of a stream: those `known` since its first piece, or for the first piece those that are given."""
+    if known is not None:
+        if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ValueError(f"classes {np.asarray(classes).tolist()} differ from those of the first call, {known.tolist()}")
+        return known
+    if classes is None:
+        raise ValueError("classes must be given in the first call to partial_fit: all labels that will ever come")
+    try:
+        found: LabelArray = np.unique(np.asarray(classes))
+    except TypeError:
+        raise ValueError(f"classes must be labels of one type, strings or numbers, got {classes!r}") from None
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"classes must be finite, got {found.tolist()}: NaN is no label")
+    if len(found) < 2:
+        raise ValueError(f"classes must hold at least two labels, got {found.tolist()}")
+    return found
+
+
+def positions(classes: LabelArray, y: LabelArray) -> IntArray:
+    """The position of each label among sorted classes; a ValueError for a label that is none of them."""
+    try:
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        unknown = classes[codes] != y
+    except TypeError:  # what cannot be compared with a class is none
+        known = classes.tolist()
+        unknown = np.array([label not in known for label in y.tolist()])
+        codes = np.array([known.index(label) for label in y[~unknown].tolist()], dtype=np.int64)
+    if unknown.any():
+        raise ValueError(f"y holds {y[unknown].tolist()[0]!r}, which is not among the classes {classes.tolist()}")
+    return codes
+
+
+def read_pieces(
+    model: BaseEstimator, X: MatrixLike, y: Labels, sample_weight: SampleWeight, first: bool
+) -> Iterator[tuple[Any, LabelArray, FloatArray | None]]:
+    """X, y and weights in pieces small enough to copy, each checked; with the `first` the estimator learns its columns."""
+    table, labels = sound_input(X), plain_labels(y)
+    rows = _rows(table)
+    if not hasattr(labels, "__len__") or len(labels) != rows:
+        found = len(labels) if hasattr(labels, "__len__") else repr(labels)
+        raise ValueError(f"X and y must have as many rows; got {rows} and {found}")
+    weights = None if sample_weight is None else check_weights("sample_weight", sample_weight, rows)
+    pieces = list(_pieces(table))
+    whole = len(pieces) == 1
+    for lo, hi in pieces:
+        with text_is_named(X):
+            part = validate_data(
+                model,
+                table if whole else table[lo:hi],
+                labels if whole else labels[lo:hi],
+                reset=first and lo == 0,
+                accept_sparse="csr",
+                dtype=np.float64,
+                order="C",
+                accept_large_sparse=True,
+            )
+        yield *part, None if weights is None else weights[lo:hi]
+
+
+def _rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _pieces(X: Any) -> Iterator[tuple[int, int]]:
     """Ranges of rows of X small enough to copy; one range for anything that is not a large array."""
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    rows = _rows(X)
     numbers = X.nnz if sp.issparse(X) else X.size if isinstance(X, np.ndarray) and X.ndim == 2 else 0
     count = min(max(1, -(-numbers // CHUNK_NUMBERS)), max(1, rows))
     edges = [rows * c // count for c in range(count + 1)]
