@@ -403,7 +403,7 @@ def edge_features() -> EdgeFeatures:
 
 def _matching_likelihood() -> Any:
     structure = BipartiteMatching(4)
-    return MatchingLikelihood([Group(structure, edge_features(), structure._edges(np.array(PAIRS)), np.ones(12))], 0.5)
+    return MatchingLikelihood([Group(structure, edge_features(), structure.indicators(np.array(PAIRS)), np.ones(12))], 0.5)
 
 
 def _network() -> Any:
