@@ -16,8 +16,10 @@ from .contracts import AnySolver
 __all__ = [
     "ArrayLike",
     "Frame",
+    "GraphLike",
     "LabelArray",
     "Labels",
+    "MatchingLike",
     "MatrixLike",
     "NetworkX",
     "Pairs",
@@ -69,6 +71,10 @@ LabelArray: TypeAlias = NDArray[Any]
 SampleWeight: TypeAlias = ArrayLike | None
 #: Pairs of nodes: a list, an array of two columns, or a graph of networkx.
 Pairs: TypeAlias = Sequence[tuple[Hashable, Hashable]] | ArrayLike | NetworkX
+#: A graph with features: ``(node_features, edges)``, ``(node_features, edges, edge_features)``, or a dict of such parts.
+GraphLike: TypeAlias = tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, MatrixLike] | Mapping[str, Any]
+#: An example to match: features of edges, (features, n, n), or a dict of arrays.
+MatchingLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 #: Where random numbers come from: a seed, or what gives them; None for ones that differ from run to run.
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 #: A solver by its name, or as an object.

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.errors import ModelFileError
-from ...core.parallel import Workers
+from ...core.parameters import Check, count, flag, real, threads, verbosity
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_count, check_flag, check_real, check_verbose, check_weights
-from ...estimators.convergence import unsettled, warn_if_short
-from ...estimators.data import ListInput, unchanged_on_failure
+from ...core.types import MatchingLike, SampleWeight, SolverLike
+from ...core.validation import check_real, check_weights
+from ...estimators.convergence import unsettled
+from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
-from ...estimators.persistence import SavedModel
-from ...report.progress import ProgressPrinter
-from ...solvers.auto import make_solver
-from ...solvers.loop import minimize
+from ...estimators.trained import Trained, solver_like, training
 from ..data import Batch, read_examples, read_matchings
 from ..objective.likelihood import Group, MatchingLikelihood
 
+#: What users bring: examples, and who is matched with whom in each.
+Examples = Sequence[MatchingLike] | NDArray[Any]
+Matchings = Sequence[ArrayLike] | NDArray[Any]
 
-class MatchingCRF(ListInput, SavedModel, BaseEstimator):
+
+def _above_zero(name: str, value: Any) -> None:
+    """A penalty without which there is no certificate."""
+    if not check_real(name, value, minimum=0.0) > 0.0:
+        raise ValueError(f"{name} must be above zero: the dual of Bethe learning, which certifies the fit, divides by it")
+
+
+class MatchingCRF(ListInput, Trained):
     """p(y | x) over matchings y, proportional to exp of the sum of the weights of its edges, which are linear in features.
 
     Minimises ``sum_i w_i (log Z_rho(x_i) - score(x_i, y_i)) + (l2 / 2) ||theta||^2``. log Z itself is out of reach; that of
@@ -90,13 +99,30 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
     True
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "perfect": flag,
+        "rho": real(0.5, 1.0),
+        "l2": _above_zero,
+        "bipartite": flag,
+        "solver": solver_like,
+        "max_iter": count(),
+        "tol": real(0.0, strict=True),
+        "warm_start": flag,
+        "n_jobs": threads,
+        "verbose": verbosity,
+    }
+
+    parameters_: FloatArray
+    kind_: str
+    gap_: float
+
     def __init__(
         self,
         perfect: bool = True,
         rho: float = 1.0,
         l2: float = 1.0,
         bipartite: bool = True,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         max_iter: int = 1000,
         tol: float = 1e-8,
         warm_start: bool = False,
@@ -114,14 +140,29 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MatchingCRF:
-        """Fit to examples X and their matchings y. A failed fit changes nothing."""
-        with unchanged_on_failure(self):
-            return self._fit(X, y, sample_weight)
+    def _check_combinations(self) -> None:
+        if self.bipartite and not self.perfect:
+            raise ValueError(
+                "matchings that need not be perfect take bipartite=False, with edges between the two sides only"
+            )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> MatchingCRF:
-        self._check_parameters()
+    @training
+    def fit(self, X: Examples, y: Matchings, sample_weight: SampleWeight = None) -> Self:
+        """Fit to examples X and their matchings y. A failed fit changes nothing."""
         batches, shape, kind = self._read(X)
+        objective: Any = self._objective(batches, y, sample_weight)
+        target = self.tol * objective.scale  # for each vertex
+        solution = self._minimize(objective, self._start(objective.size), tol=0.0, gap_tol=target)
+        self.parameters_ = np.array(solution.parameters).reshape(shape)
+        self.kind_, self.gap_ = kind, float(solution.point.gap)
+        self._store_run(solution)
+        also = unsettled(*(result for _, result in solution.point.found))
+        if not also and self.gap_ > target:
+            also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({target:.1e})"
+        self._warn_if_short(solution, also)
+        return self
+
+    def _objective(self, batches: list[Batch], y: Matchings, sample_weight: SampleWeight) -> MatchingLikelihood:
         matchings = read_matchings(y, batches)
         weights = check_weights("sample_weight", sample_weight, sum(len(batch.places) for batch in batches))
         groups = [
@@ -129,26 +170,13 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             for batch, rows in zip(batches, matchings, strict=True)
         ]
         # Probabilities are right to the root of the certificate only, and the gap has the square of the gradient.
-        objective: Any = MatchingLikelihood(groups, float(self.l2), float(self.rho), tol=max(1e-3 * self.tol, 1e-13))
-        vertices = objective.scale
-        start = getattr(self, "parameters_", None) if self.warm_start else None
-        first = np.ravel(start) if start is not None and np.size(start) == objective.size else None
-        callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solution = minimize(
-            *(objective, first, self.solver),
-            max_iter=self.max_iter,
-            tol=0.0,
-            gap_tol=self.tol * vertices,
-            callbacks=callbacks,
-        )
-        self.parameters_ = np.array(solution.parameters).reshape(shape)
-        self.kind_, self.gap_ = kind, float(solution.point.gap)
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        also = unsettled(*(result for _, result in solution.point.found))
-        if not also and self.gap_ > self.tol * vertices:
-            also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({self.tol * vertices:.1e})"
-        warn_if_short(self, solution, also)
-        return self
+        return MatchingLikelihood(groups, float(self.l2), float(self.rho), tol=max(1e-3 * self.tol, 1e-13))
+
+    def _start(self, size: int) -> FloatArray | None:
+        """Where the last fit ended, if it had as many parameters."""
+        if not self.warm_start or not hasattr(self, "parameters_") or self.parameters_.size != size:
+            return None
+        return np.ravel(self.parameters_)
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -160,27 +188,10 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             check_number(self, "gap_")
             check_run(self)
 
-    def _check_parameters(self) -> None:
-        if not check_real("l2", self.l2, minimum=0.0) > 0.0:
-            raise ValueError("l2 must be above zero: the dual of Bethe learning, which certifies the fit, divides by it")
-        if not 0.5 <= check_real("rho", self.rho) <= 1.0:
-            raise ValueError(f"rho must be from 1/2 to 1, got {self.rho}")
-        check_real("tol", self.tol, minimum=0.0, strict=True)
-        check_count("max_iter", self.max_iter)
-        for name in ("perfect", "bipartite", "warm_start"):
-            check_flag(name, getattr(self, name))
-        if self.bipartite and not self.perfect:
-            raise ValueError(
-                "matchings that need not be perfect take bipartite=False, with edges between the two sides only"
-            )
-        check_verbose(self.verbose)
-        make_solver(self.solver)
-        Workers(self.n_jobs)
-
-    def _read(self, X: Any) -> tuple[list[Batch], tuple[int, ...], str]:
+    def _read(self, X: Examples) -> tuple[list[Batch], tuple[int, ...], str]:
         return read_examples(X, self.bipartite, self.perfect, self.n_jobs)
 
-    def _weights(self, X: Any) -> list[tuple[Batch, FloatArray]]:
+    def _weights(self, X: Examples) -> list[tuple[Batch, FloatArray]]:
         """New examples by graph, and the weights of their edges."""
         check_is_fitted(self)
         batches, shape, kind = self._read(X)
@@ -189,18 +200,16 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
         theta = self.parameters_.ravel()
         return [(batch, batch.features.forward(theta)) for batch in batches]
 
-    def _in_order(self, parts: list[tuple[Batch, Any]]) -> list[Any]:
-        out: list[Any] = [None] * sum(len(batch.places) for batch, _ in parts)
-        for batch, rows in parts:
-            for place, row in zip(batch.places, rows, strict=True):
-                out[place] = row
-        return out
+    def _in_order(self, parts: Sequence[tuple[Batch, Any]]) -> list[NDArray[Any]]:
+        """A row for each example, in the order of the examples."""
+        out = {place: row for batch, rows in parts for place, row in zip(batch.places, rows, strict=True)}
+        return [out[place] for place in range(len(out))]
 
-    def predict(self, X: Any) -> list[IntArray]:
+    def predict(self, X: Examples) -> list[IntArray]:
         """The most probable matching of each example: for each row its column, or for each vertex its partner."""
         return self._in_order([(batch, batch.structure.best(W)) for batch, W in self._weights(X)])
 
-    def predict_marginals(self, X: Any) -> list[FloatArray]:
+    def predict_marginals(self, X: Examples) -> list[FloatArray]:
         """The probability of each edge: a matrix, symmetric if not bipartite, or a vector where edges were given."""
         found = []
         for batch, W in self._weights(X):
@@ -208,7 +217,7 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             found.append((batch, batch.structure.as_given(tau)))
         return self._in_order(found)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Examples, y: Matchings) -> float:
         """The share of rows (or vertices) that `predict` gives the right partner."""
         parts = self._weights(X)
         right = total = 0
@@ -217,7 +226,15 @@ class MatchingCRF(ListInput, SavedModel, BaseEstimator):
             total += rows.size
         return right / total
 
-    def log_likelihood(self, X: Any, y: Any, bounds: bool = False) -> Any:
+    @overload
+    def log_likelihood(self, X: Examples, y: Matchings, bounds: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def log_likelihood(
+        self, X: Examples, y: Matchings, bounds: Literal[True]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+    def log_likelihood(
+        self, X: Examples, y: Matchings, bounds: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray, FloatArray]:
         """log p of each matching with log Z_rho for log Z; with `bounds` also numbers below and above the true one, which
         are infinite where none are known: ``(value, lower, upper)``."""
         parts = self._weights(X)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ...core import Solver
+from ...core.arrays.potentials import real_array
 from ...core.arrays.simplex import normalized
 from ...core.errors import ModelFileError
 from ...core.memory import check_memory
 from ...core.parallel import Workers
+from ...core.parameters import Check, count, flag, real, seed, threads, verbosity
 from ...core.random import generator
-from ...core.results import FloatArray, Status
-from ...core.validation import check_choice, check_count, check_flag, check_real, check_verbose, check_weights
+from ...core.results import FloatArray, Solution, Status
+from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight, SolverLike
+from ...core.validation import check_choice, check_weights
 from ...estimators.class_sets import encode_examples, has_sets, read_class_sets
-from ...estimators.convergence import warn_if_short
-from ...estimators.data import prediction_data, unchanged_on_failure
+from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
-from ...estimators.persistence import SavedModel
-from ...estimators.restarts import end_values, run_starts
+from ...estimators.restarts import end_values
+from ...estimators.trained import Trained, solver_like, training
 from ...solvers.auto import make_solver
 from ...solvers.lbfgs import LBFGS
 from ...solvers.newton import Newton
@@ -31,6 +36,7 @@ from ..features.standard_columns import StandardColumns
 from ..objective.latent import LatentLikelihood
 from ..structure import Categorical
 from .latent_starts import Starts, given_start
+from .problem import linear
 from .separated import hidden_separation
 
 #: Arrays of the size of the scores of all hidden states, and of their weights, that a fit needs at once.
@@ -39,13 +45,13 @@ INITS = ("random", "kmeans")
 
 
 def latent_objective(
-    X: Any,
-    allowed: Any,
+    X: MatrixLike,
+    allowed: ArrayLike,
     *,
     n_hidden: int = 2,
     l2: float | FloatArray = 1.0,
     fit_intercept: bool = True,
-    weights: Any = None,
+    weights: SampleWeight = None,
     workers: Workers | None = None,
 ) -> LatentLikelihood:
     """The objective that `LatentSoftmax` minimises, for use with `partita.minimize`.
@@ -53,15 +59,31 @@ def latent_objective(
     ``allowed`` is an array of bool, (examples, classes): which classes an example may have. The states are the pairs of a
     class and a hidden state, the hidden state last. `l2` is one number or one for each column.
     """
-    allowed = np.asarray(allowed)
-    features = linear_map(X, allowed.shape[1] * int(n_hidden), fit_intercept, workers or Workers(1))
-    possible = np.repeat(allowed, n_hidden, axis=1)
+    classes = np.asarray(allowed)
+    features = linear_map(X, classes.shape[1] * int(n_hidden), fit_intercept, workers or Workers(1))
+    possible = np.repeat(classes, n_hidden, axis=1)
     columns = np.broadcast_to(l2, (features.n_outputs, features.n_columns))
     penalty = features.pack(columns, np.zeros(features.n_outputs))
     return LatentLikelihood(features, Categorical(possible.shape[1]), possible, weights=weights, penalty=penalty)
 
 
-class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
+def _init(name: str, value: Any) -> None:
+    """The name of a way to start, or an array of weights."""
+    if isinstance(value, str):
+        check_choice(name, value, INITS)
+    else:
+        real_array(name, value)
+
+
+class Problem(NamedTuple):
+    """A mixture in each class on the rows of data in standard units."""
+
+    classes: LabelArray
+    columns: StandardColumns
+    objective: LatentLikelihood
+
+
+class LatentSoftmax(ClassifierMixin, Trained):
     """A mixture in each class: p(y | x) proportional to sum_h exp(coef_yh . x + intercept_yh), by maximum likelihood.
 
     Conditioning a mixture of Gaussians of one covariance per class on x has this form. Boundaries between classes are
@@ -136,17 +158,38 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
     {'n_hidden': 2}
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "n_hidden": count(1),
+        "l2": real(0.0),
+        "solver": solver_like,
+        "n_init": count(1),
+        "init": _init,
+        "fit_intercept": flag,
+        "max_iter": count(),
+        "tol": real(0.0),
+        "random_state": seed,
+        "n_jobs": threads,
+        "verbose": verbosity,
+    }
+
+    coef_: FloatArray
+    intercept_: FloatArray
+    classes_: LabelArray
+    objectives_: FloatArray
+    n_features_in_: int
+    feature_names_in_: LabelArray
+
     def __init__(
         self,
         n_hidden: int = 2,
         l2: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         n_init: int = 1,
-        init: Any = "random",
+        init: str | ArrayLike = "random",
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-8,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -167,22 +210,27 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentSoftmax:
+    @training
+    def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> Self:
         """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
-        with unchanged_on_failure(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> LatentSoftmax:
-        self._check_parameters()
-        X, classes, allowed = read_class_sets(self, X, y)
+        rows, classes, allowed = read_class_sets(self, X, y)
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(allowed))
-        self._check_size(X.shape[0], X.shape[1], len(classes))
+        self._check_size(rows.shape[0], rows.shape[1], len(classes))
         given = None
         if not isinstance(self.init, str):
-            given = given_start(self.init, classes, self.n_hidden, X.shape[1], bool(self.fit_intercept))
-        columns = StandardColumns(X, weights, float(self.l2), bool(self.fit_intercept))
+            given = given_start(self.init, classes, self.n_hidden, rows.shape[1], bool(self.fit_intercept))
+        problem = self._problem(rows, classes, allowed, weights)
+        objective: Any = problem.objective
+        best, solutions = self._minimize_from(
+            objective, self._starts(problem, given), self._chosen_solver(problem.objective), self.n_jobs
+        )
+        self._store(problem, best, solutions)
+        return self
+
+    def _problem(self, rows: Any, classes: LabelArray, allowed: NDArray[np.bool_], weights: FloatArray) -> Problem:
+        columns = StandardColumns(rows, weights, float(self.l2), bool(self.fit_intercept))
         objective = latent_objective(
             *(columns.rows, allowed),
             n_hidden=self.n_hidden,
@@ -191,32 +239,34 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
             weights=weights,
             workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
         )
-        source, rng = Starts(columns, objective, self.n_hidden), generator(self.random_state)
-        features = source.features
-        draw = getattr(source, self.init) if given is None else (lambda _: features.pack(*columns.to_rows(*given)))
-        best, solutions = run_starts(
-            *(objective, [draw(rng) for _ in range(self.n_init)], self._solver(objective)),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            verbose=self.verbose,
-            n_jobs=self.n_jobs,
-        )
-        coefficients, intercepts = columns.to_columns(*features.unpack(best.parameters))
+        return Problem(classes, columns, objective)
+
+    def _starts(self, problem: Problem, given: tuple[FloatArray, FloatArray] | None) -> list[FloatArray]:
+        """As many as `n_init` asks for, or the one that was given."""
+        source = Starts(problem.columns, problem.objective, self.n_hidden)
+        if given is not None:
+            return [source.features.pack(*problem.columns.to_rows(*given))]
+        draw = source.kmeans if self.init == "kmeans" else source.random
+        rng = generator(self.random_state)
+        return [draw(rng) for _ in range(self.n_init)]
+
+    def _chosen_solver(self, objective: LatentLikelihood) -> Solver:
+        if not isinstance(self.solver, str) or self.solver != "auto":
+            return make_solver(self.solver)
+        convex = bool((objective.allowed.sum(axis=1) == 1).all())
+        return Newton() if convex or self.l2 > 0.0 else LBFGS(memory=20)
+
+    def _store(self, problem: Problem, best: Solution, solutions: list[Solution | None]) -> None:
+        classes, columns, objective = problem
+        coefficients, intercepts = columns.to_columns(*linear(objective).unpack(best.parameters))
         self.classes_ = classes
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
         self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
         self.objectives_ = end_values(solutions)
         if self.l2 == 0.0 and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
             best = replace(best, status=Status.UNBOUNDED)
-        self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
-        warn_if_short(self, best)
-        return self
-
-    def _solver(self, objective: LatentLikelihood) -> Any:
-        convex = bool((objective.allowed.sum(axis=1) == 1).all())
-        if self.solver == "auto" and not convex and self.l2 == 0.0:
-            return LBFGS(memory=20)
-        return Newton() if self.solver == "auto" else make_solver(self.solver)
+        self._store_run(best)
+        self._warn_if_short(best)
 
     def _check_size(self, n_examples: int, n_columns: int, n_classes: int) -> None:
         states, starts = n_classes * int(self.n_hidden), int(self.n_init)
@@ -236,31 +286,20 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
                 raise ModelFileError("coef_ must have a hidden state")
             check_run(self)
 
-    def _check_parameters(self) -> None:
-        check_count("n_hidden", self.n_hidden, minimum=1)
-        check_real("l2", self.l2, minimum=0.0)
-        check_count("n_init", self.n_init, minimum=1)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, INITS)
-        elif self.n_init != 1:
+    def _check_combinations(self) -> None:
+        if not isinstance(self.init, str) and self.n_init != 1:
             raise ValueError(f"n_init must be 1 when init is an array, got {self.n_init}: all starts would be the same")
-        check_flag("fit_intercept", self.fit_intercept)
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        check_verbose(self.verbose)
-        make_solver(self.solver)
-        Workers(self.n_jobs)
 
-    def _log_hidden(self, X: Any) -> FloatArray:
+    def _log_hidden(self, X: MatrixLike) -> FloatArray:
         """log p(y, h | x)."""
         check_is_fitted(self)
-        X = prediction_data(self, X)
+        rows = prediction_data(self, X)
         coefficients = self.coef_.reshape(-1, self.coef_.shape[2])
-        scores = np.asarray(safe_sparse_dot(X, coefficients.T, dense_output=True)) + self.intercept_.ravel()
+        scores = np.asarray(safe_sparse_dot(rows, coefficients.T, dense_output=True)) + self.intercept_.ravel()
         scores -= Categorical(len(coefficients)).log_partition(scores)[:, None]
         return np.asarray(scores.reshape(-1, *self.intercept_.shape))
 
-    def hidden_proba(self, X: Any) -> FloatArray:
+    def hidden_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities of class and hidden state together, (n_samples, n_classes, n_hidden).
 
         Their sum over the hidden states is `predict_proba`.
@@ -268,29 +307,29 @@ class LatentSoftmax(SavedModel, ClassifierMixin, BaseEstimator):
         joint = self._log_hidden(X)
         return normalized(np.exp(joint.reshape(len(joint), -1))).reshape(joint.shape)
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
         return np.asarray(np.minimum(np.logaddexp.reduce(self._log_hidden(X), axis=2), 0.0))
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
         return normalized(np.exp(self.predict_log_proba(X)))
 
-    def predict_marginals(self, X: Any) -> FloatArray:
+    def predict_marginals(self, X: MatrixLike) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""
         return self.predict_proba(X)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), or the log-odds of the second class (n_samples,) if there are two."""
         scores = self.predict_log_proba(X)
         return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> LabelArray:
         """The most probable class."""
         best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return np.asarray(self.classes_[best])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> float:
         """The share of right classes, one of the set where y has a set; examples where y is None do not count."""
         if not has_sets(y):
             return float(super().score(X, y, sample_weight))

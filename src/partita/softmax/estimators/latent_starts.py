@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...core.results import FloatArray
+from ...core.types import LabelArray
 from ...estimators.nearest_means import nearest_means
 from ...estimators.restarts import rough_fit
 from ..features.linear import LinearMap
@@ -35,7 +37,9 @@ class Starts:
 
     def __init__(self, columns: StandardColumns, objective: LatentLikelihood, n_hidden: int) -> None:
         assert isinstance(objective.features, LinearMap)
-        self.columns, self.objective, self.n_hidden = columns, objective, n_hidden
+        self.columns: StandardColumns = columns
+        self.objective: LatentLikelihood = objective
+        self.n_hidden: int = n_hidden
         self.features: LinearMap = objective.features
 
     def random(self, rng: np.random.Generator) -> FloatArray:
@@ -70,7 +74,9 @@ class Starts:
         return rough_fit(known, None, "auto", STEPS, 0.0) + jitter
 
 
-def given_start(init: Any, classes: Any, n_hidden: int, n_columns: int, intercept: bool) -> tuple[FloatArray, FloatArray]:
+def given_start(
+    init: ArrayLike, classes: LabelArray, n_hidden: int, n_columns: int, intercept: bool
+) -> tuple[FloatArray, FloatArray]:
     """Coefficients and intercepts of an array that a user gave, one row for each state; equal rows are an error."""
     values = np.asarray(init)
     shape = (len(classes), n_hidden, n_columns + intercept)

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ...core.contracts.progress import Progress
+from ...core import Progress
 from ...core.errors import ModelFileError
-from ...core.results import FloatArray, Solution, Status
-from ...core.validation import check_count, check_real, check_verbose
-from ...estimators.convergence import warn_if_short
-from ...estimators.data import unchanged_on_failure
+from ...core.parameters import Check, anything, count, real, verbosity
+from ...core.results import FloatArray, IntArray, Solution, Status
+from ...core.types import RandomState, SolverLike
 from ...estimators.loaded import RUN, check_array, check_log_weights, check_number, check_run, is_fitted
-from ...estimators.persistence import SavedModel
-from ...report.progress import ProgressPrinter
-from ...solvers.auto import make_solver
-from ...solvers.loop import minimize
+from ...estimators.trained import Trained, solver_like, training
 from ..objective.moments import MomentProblem
 from ..structure import Categorical
-from .moment_names import align_states, read_moments, read_targets
+from .stated_moments import MomentsLike, PriorLike, StatedMoments, TargetsLike
 
 #: Log of the ratio p / prior below which a state may be one that must vanish, and of what the search for those may drop.
 SUSPICIOUS, NEGLIGIBLE = -16.0, -12.0
@@ -33,7 +28,15 @@ SUSPICIOUS, NEGLIGIBLE = -16.0, -12.0
 ROUNDING = 1e-9
 
 
-class MaxEnt(SavedModel, BaseEstimator):
+class Answer(NamedTuple):
+    """A solution of a moment problem, and the states that it is about: all others have probability zero."""
+
+    problem: MomentProblem
+    states: NDArray[np.bool_]
+    solution: Solution
+
+
+class MaxEnt(Trained):
     """The distribution closest to a prior that has given moments.
 
     Minimises ``KL(p || prior)`` over distributions p on finitely many states with ``sum_i p_i features[i] = equality`` and
@@ -99,13 +102,34 @@ class MaxEnt(SavedModel, BaseEstimator):
     array([0.0544, 0.0788, 0.1142, 0.1654, 0.2398, 0.3475])
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "features": anything,
+        "equality": anything,
+        "inequality": anything,
+        "prior": anything,
+        "solver": solver_like,
+        "max_iter": count(),
+        "tol": real(0.0),
+        "verbose": verbosity,
+    }
+
+    probabilities_: FloatArray
+    log_probabilities_: FloatArray
+    coef_: FloatArray
+    inequality_coef_: FloatArray
+    log_partition_: float
+    relative_entropy_: float
+    gap_: float
+    violation_: float
+    excluded_: NDArray[np.bool_]
+
     def __init__(
         self,
-        features: Any = None,
-        equality: Any = None,
-        inequality: Any = None,
-        prior: Any = None,
-        solver: Any = "auto",
+        features: MomentsLike | None = None,
+        equality: TargetsLike | None = None,
+        inequality: tuple[MomentsLike, TargetsLike] | None = None,
+        prior: PriorLike | None = None,
+        solver: SolverLike = "auto",
         max_iter: int = 500,
         tol: float = 1e-10,
         verbose: int = 0,
@@ -119,66 +143,87 @@ class MaxEnt(SavedModel, BaseEstimator):
         self.tol = tol
         self.verbose = verbose
 
-    def fit(self, X: Any = None, y: Any = None) -> MaxEnt:
+    @training
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Solve the problem that the constructor states; X and y are ignored.
 
         A failed fit changes nothing. An interrupt keeps the iterate it finds, with status INTERRUPTED; one that comes before
         the first iteration, or between two solves, is raised.
         """
-        with unchanged_on_failure(self):
-            return self._fit()
-
-    def _fit(self) -> MaxEnt:
-        self._check_parameters()
-        problem, live = self._problem()
+        problem, live = self._stated().problem()
         problem.check_ranges()
-        found = None
+        answer = self._answer(problem)
+        live[live] = answer.states
+        self._store(answer, live, float(problem.prior.sum()))
+        self._warn_if_short(answer.solution)
+        return self
+
+    def _stated(self) -> StatedMoments:
+        return StatedMoments(self.features, self.equality, self.inequality, self.prior)
+
+    def _answer(self, problem: MomentProblem) -> Answer:
+        """The solution, after states that must vanish were looked for if there may be any."""
+        everywhere = np.ones(len(problem.prior), bool)
+        found = log_ratio = None
         if not problem.on_edge:
             found = self._solve(problem)
             log_ratio = problem.log_probabilities(found.parameters)[0] - np.log(problem.prior / problem.prior.sum())
             if found.status is Status.INTERRUPTED or (found.status.ok and log_ratio.min() >= SUSPICIOUS):
-                return self._store(problem, live, found)
+                return Answer(problem, everywhere, found)
         support = problem.support()
-        if found is not None and found.status.ok:
+        if found is not None and log_ratio is not None and found.status.ok:
             certain = log_ratio >= NEGLIGIBLE
             support = certain if support is None else support | certain
         if support is None:
             problem.raise_conflict()
         if not support.all():
-            live = live.copy()
-            live[live] = support
             smaller = problem.restricted(support)
             again = self._solve(smaller)
             if again.status is not Status.CALLBACK:  # else the program took a state that is merely rare for impossible
-                return self._store(smaller, live, again, problem.prior.sum())
-            live = self._problem()[1]
+                return Answer(smaller, support, again)
         found = self._solve(problem) if found is None else found
         if found.status is Status.CALLBACK:
             raise ValueError("the moments lie on the edge of what is possible, up to rounding: move the targets inwards")
-        return self._store(problem, live, found)
+        return Answer(problem, everywhere, found)
 
-    def _check_parameters(self) -> None:
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        check_verbose(self.verbose)
-        make_solver(self.solver)
+    def _solve(self, problem: MomentProblem) -> Solution:
+        # The dual value is a lower bound on the relative entropy, which no distribution can make larger than this.
+        ceiling = -np.log(problem.prior.min() / problem.prior.sum()) + 1e-6
+        offset = np.log(problem.prior.max()) - np.log(problem.prior.sum())
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        def impossible(progress: Progress) -> bool:
+            return bool(-(progress.objective + offset) > ceiling)
+
+        objective: Any = problem.objective()
+        return self._minimize(objective, callbacks=[impossible])
+
+    def _store(self, answer: Answer, live: NDArray[np.bool_], prior_sum: float) -> None:
+        """Keep a solution on the states that are `live`, of a prior with this sum over those that it allows."""
+        problem, _, solution = answer
+        log_p, log_z = problem.log_probabilities(solution.parameters)
+        p = np.exp(log_p)
+        multipliers = solution.parameters / problem.scale
+        excess = p @ problem.F - problem.target
+        excess[problem.n_equal :] = np.minimum(excess[problem.n_equal :], 0.0)
+        self.log_probabilities_ = np.full(len(live), -np.inf)
+        self.log_probabilities_[live] = log_p
+        self.probabilities_ = np.exp(self.log_probabilities_)
+        self.coef_ = multipliers[: problem.n_equal]
+        self.inequality_coef_ = multipliers[problem.n_equal :]
+        self.log_partition_ = log_z + float(multipliers @ problem.target)
+        self.relative_entropy_ = float(p @ (log_p - np.log(problem.prior))) + float(np.log(prior_sum))
+        self.gap_ = abs(float(solution.parameters @ (p @ problem.scaled)))
+        self.violation_ = float(np.abs(excess).max())
+        self.excluded_ = ~live
+        self._store_run(solution)
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Frames and series go into a model file as what they were read as: columns by name, numbers in one order."""
         try:
             return super()._pack()
         except TypeError:
             plain = copy(self)
-        states: Any = None
-        if self.features is not None and self.equality is not None:
-            F, columns, states = read_moments("features", self.features)
-            plain.features = F if columns is None else dict(zip(columns, F.T, strict=True))
-            plain.equality = read_targets("equality", self.equality, "features", columns, F.shape[1])
-        if self.inequality is not None:
-            F, bound, columns, own = self._read_inequality(states)
-            plain.inequality = (F if columns is None else dict(zip(columns, F.T, strict=True)), bound)
-            states = own if states is None else states
-        plain.prior = None if self.prior is None else self._read_prior(states)
+        plain.features, plain.equality, plain.inequality, plain.prior = self._stated().plain()
         return super(MaxEnt, plain)._pack()
 
     def _validate_loaded(self) -> None:
@@ -199,109 +244,18 @@ class MaxEnt(SavedModel, BaseEstimator):
             check_number(self, name)
         check_run(self)
 
-    def _problem(self) -> tuple[MomentProblem, NDArray[np.bool_]]:
-        """The checked problem on the states that the prior allows, and which those are."""
-        blocks, targets, names = [], [], []
-        states: Any = None
-        if self.features is not None or self.equality is not None:
-            if self.features is None or self.equality is None:
-                raise ValueError("features and equality belong together: give both or neither")
-            F, columns, states = read_moments("features", self.features)
-            blocks.append(F)
-            targets.append(read_targets("equality", self.equality, "features", columns, F.shape[1]))
-            names += _labels("equality", columns, F.shape[1])
-        n_equal = blocks[0].shape[1] if blocks else 0
-        if self.inequality is not None:
-            F, bound, columns, own = self._read_inequality(states)
-            states = own if states is None else states
-            blocks.append(F)
-            targets.append(bound)
-            names += _labels("inequality", columns, F.shape[1])
-        if not blocks:
-            raise ValueError("MaxEnt needs moments: give features and equality, or inequality, or both")
-        count = len(blocks[0])
-        if len(blocks[-1]) != count:
-            raise ValueError(f"features has {count} states, inequality[0] has {len(blocks[-1])}; they must agree")
-        prior = np.ones(count) if self.prior is None else self._read_prior(states)
-        live = np.exp(Categorical(count, prior).log_prior) > 0.0
-        return MomentProblem(np.hstack(blocks)[live], np.concatenate(targets), n_equal, prior[live], tuple(names)), live
-
-    def _read_inequality(self, states: Any) -> tuple[FloatArray, FloatArray, Any, Any]:
-        """The functions in the order of the states of `features`, their bounds, and the names of columns and of states."""
-        if not isinstance(self.inequality, list | tuple) or len(self.inequality) != 2:
-            raise ValueError("inequality must be a pair (g, bound): g of shape (states, m) and bound of shape (m,)")
-        F, columns, own = read_moments("inequality[0]", self.inequality[0])
-        if self.features is not None and own:
-            order = align_states("inequality[0]", self.inequality[0], "features", states)
-            F = F if order is None else F[order]
-        bound = read_targets("inequality[1]", self.inequality[1], "inequality[0]", columns, F.shape[1])
-        return F, bound, columns, own
-
-    def _read_prior(self, states: Any) -> FloatArray:
-        """The prior in the order of the states, by name if both have names."""
-        order = align_states("prior", self.prior, "features", states)
-        try:
-            prior = np.asarray(
-                list(self.prior.values()) if isinstance(self.prior, Mapping) else self.prior, dtype=np.float64
-            )
-        except (TypeError, ValueError):
-            raise ValueError("prior must be numbers, one for each state") from None
-        return prior if order is None else prior[order]
-
-    def _solve(self, problem: MomentProblem) -> Solution:
-        # The dual value is a lower bound on the relative entropy, which no distribution can make larger than this.
-        ceiling = -np.log(problem.prior.min() / problem.prior.sum()) + 1e-6
-        offset = np.log(problem.prior.max()) - np.log(problem.prior.sum())
-
-        def impossible(progress: Progress) -> bool:
-            return bool(-(progress.objective + offset) > ceiling)
-
-        callbacks: list[Any] = [impossible]
-        if self.verbose:
-            callbacks.append(ProgressPrinter(0.5 if self.verbose == 1 else 0.0))
-        objective: Any = problem.objective()
-        return minimize(objective, solver=self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
-
-    def _store(
-        self, problem: MomentProblem, live: NDArray[np.bool_], solution: Solution, prior_sum: float | None = None
-    ) -> MaxEnt:
-        log_p, log_z = problem.log_probabilities(solution.parameters)
-        p = np.exp(log_p)
-        multipliers = solution.parameters / problem.scale
-        excess = p @ problem.F - problem.target
-        excess[problem.n_equal :] = np.minimum(excess[problem.n_equal :], 0.0)
-        self.log_probabilities_ = np.full(len(live), -np.inf)
-        self.log_probabilities_[live] = log_p
-        self.probabilities_ = np.exp(self.log_probabilities_)
-        self.coef_ = multipliers[: problem.n_equal]
-        self.inequality_coef_ = multipliers[problem.n_equal :]
-        self.log_partition_ = log_z + float(multipliers @ problem.target)
-        total = float(np.log(problem.prior.sum() if prior_sum is None else prior_sum))
-        self.relative_entropy_ = float(p @ (log_p - np.log(problem.prior))) + total
-        self.gap_ = abs(float(solution.parameters @ (p @ problem.scaled)))
-        self.violation_ = float(np.abs(excess).max())
-        self.excluded_ = ~live
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        warn_if_short(self, solution)
-        return self
-
-    def log_prob(self, states: Any = None) -> FloatArray:
+    def log_prob(self, states: ArrayLike | None = None) -> FloatArray:
         """Log-probabilities of states (positions); of all of them by default."""
         check_is_fitted(self)
         if states is None:
             return self.log_probabilities_.copy()
         chosen = np.asarray(states)
-        count = len(self.log_probabilities_)
-        if chosen.dtype.kind not in "iu" or np.any(chosen < 0) or np.any(chosen >= count):
-            raise ValueError(f"states must be integers from 0 to {count - 1}")
+        size = len(self.log_probabilities_)
+        if chosen.dtype.kind not in "iu" or np.any(chosen < 0) or np.any(chosen >= size):
+            raise ValueError(f"states must be integers from 0 to {size - 1}")
         return np.asarray(self.log_probabilities_[chosen])
 
-    def sample(self, size: int, random_state: Any = None) -> NDArray[np.int64]:
+    def sample(self, size: int, random_state: RandomState = None) -> IntArray:
         """`size` independent states, as positions."""
         check_is_fitted(self)
         return Categorical(len(self.log_probabilities_)).sample(self.log_probabilities_[None], size, random_state)[:, 0]
-
-
-def _labels(kind: str, columns: Any, count: int) -> list[str]:
-    """What users call the moments."""
-    return [f"{kind} {key!r}" for key in (range(count) if columns is None else columns)]
