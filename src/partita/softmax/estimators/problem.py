@@ -21,7 +21,7 @@ from ...objectives.constraints.sets import Constraint
 from ..features.linear import LinearMap, linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
 from ..objective.elastic_net import ElasticNet, ElasticNetPoint
-from ..objective.likelihood import Likelihood, LikelihoodPoint
+from ..objective.likelihood import Likelihood, LikelihoodPoint, SoftmaxObjective
 from ..structure import Binary, Categorical
 
 #: Columns in the units of a solver.
@@ -180,7 +180,7 @@ def solver_units(model: Model, data: Examples) -> Columns | None:
     return None
 
 
-def linear(objective: Likelihood | ElasticNet) -> LinearMap:
+def linear(objective: SoftmaxObjective | ElasticNet) -> LinearMap:
     """The feature map of a softmax regression, which is always linear in columns."""
     features = objective.features
     assert isinstance(features, LinearMap)
