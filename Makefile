@@ -88,7 +88,7 @@ bench: $(VENV)/.bench
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src
+	$(BIN)/mypy src tests/conformance/typed_contracts.py
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .numba-generic build dist *.egg-info src/*.egg-info

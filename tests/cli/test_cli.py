@@ -22,7 +22,7 @@ from partita.cli.commands import main
 from partita.features import Templates
 from partita.io import read_columns
 from partita.metrics import chunk_scores, token_accuracy
-from partita.solvers import loop
+from partita.solvers.recorder import Recorder
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = "the D x\ncat N y\n\na D x\ncat N y\nsat V y\n"
@@ -449,14 +449,14 @@ def test_a_failing_save_keeps_the_old_model(small, capsysbinary, monkeypatch, er
 
 
 def test_an_interrupted_training_keeps_the_best_so_far(trained, tmp_path, capsysbinary, monkeypatch):
-    original = loop._Recorder.add
+    original = Recorder.add
 
     def add(self, point):
         if len(self.rows) == 5:
             raise KeyboardInterrupt
         return original(self, point)
 
-    monkeypatch.setattr(loop._Recorder, "add", add)
+    monkeypatch.setattr(Recorder, "add", add)
     status, _, err = run(capsysbinary, "train", trained / "train", "-m", tmp_path / "m", "-q", "--solver", "lbfgs")
     assert (status, err) == (130, f"partita: interrupted; the best weights so far are in {tmp_path / 'm'}\n")
     model = ColumnTagger.load(tmp_path / "m").model

@@ -6,7 +6,7 @@ import ast
 import inspect
 import sys
 import typing
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from partita.solvers import make_solver
 from partita.solvers.auto import CLASSES, SOLVERS
 
 sys.path.insert(0, str(Path(__file__).parent))
-from zoo import OBJECTIVES, X, chain_features, edge_features, tied_tables
+from zoo import OBJECTIVES, X, Y, chain_features, edge_features, tied_tables
 
 SOURCE = Path(partita.__file__).parent
 
@@ -363,6 +363,18 @@ def test_no_solver_objective_or_point_is_guessed_at():
                 if name in targets or path.parent.name == "solvers":
                     found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
     assert not found, found
+
+
+def test_a_solver_of_ones_own_is_not_stored_as_another_of_its_name(tmp_path):
+    @dataclass(frozen=True)
+    class Newton(partita.SteepestDescent):
+        pass
+
+    model = partita.SoftmaxRegression(solver=Newton(), tol=1e-2).fit(X, Y)
+    with pytest.raises(TypeError, match=r"parameter solver=.* cannot be stored"):
+        model.save(tmp_path / "model")
+    assert model.set_params(solver=partita.Newton()).save(tmp_path / "model") is None
+    assert partita.load(tmp_path / "model").solver == partita.Newton()
 
 
 def test_a_start_goes_on_with_any_solver():

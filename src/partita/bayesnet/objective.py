@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -245,5 +245,5 @@ class NetworkPoint(PenalizedPoint):
         found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options={"maxfun": INNER})
         return np.asarray(found.x)
 
-    def along(self, direction: FloatArray) -> DotRay:
+    def along(self, direction: FloatArray) -> DotRay[Self]:
         return DotRay(self, direction)

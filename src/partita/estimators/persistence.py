@@ -139,7 +139,7 @@ def _encode(name: str, value: Any) -> Any:
         return {"array": [_plain(name, item) for item in value.tolist()]}
     if isinstance(value, dict):
         return {"items": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
-    if is_dataclass(value) and type(value).__name__ in _SOLVER_CLASSES:
+    if type(value) in SOLVERS.values():
         options = {entry.name: _encode(f"{name}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)}
         return {"solver": type(value).__name__, "options": options}
     if is_dataclass(value) and type(value) in STORED.values():

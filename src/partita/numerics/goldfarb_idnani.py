@@ -80,15 +80,6 @@ class ActiveSet(NamedTuple):
 
 
 @kernel
-def _row_value(j, x, constraints):
-    """Row j of A times x."""
-    total = 0.0
-    for e in range(constraints.indptr[j], constraints.indptr[j + 1]):
-        total += constraints.data[e] * x[constraints.indices[e]]
-    return total
-
-
-@kernel
 def _slack(k, x, constraints):
     """normal' x - bound of constraint k."""
     d, m = len(x), len(constraints.row_lower)
@@ -97,7 +88,9 @@ def _slack(k, x, constraints):
     if k < 2 * d:
         return constraints.upper[k - d] - x[k - d]
     j = (k - 2 * d) % m
-    total = _row_value(j, x, constraints)
+    total = 0.0
+    for e in range(constraints.indptr[j], constraints.indptr[j + 1]):
+        total += constraints.data[e] * x[constraints.indices[e]]
     return total - constraints.row_lower[j] if k < 2 * d + m else constraints.row_upper[j] - total
 
 
@@ -130,8 +123,12 @@ def _project(k, JT, constraints, out):
         return
     j = (k - 2 * d) % m
     sign = 1.0 if k < 2 * d + m else -1.0
+    indptr, indices, data = constraints.indptr, constraints.indices, constraints.data
     for i in range(d):
-        out[i] = sign * _row_value(j, JT[i], constraints)
+        total = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            total += data[e] * JT[i, indices[e]]
+        out[i] = sign * total
 
 
 @kernel
@@ -195,7 +192,9 @@ def _most_violated(x, constraints, busy, tol):
         if high > worst and high > tol * (1.0 + abs(upper[i])) and not busy[d + i]:
             worst, found = high, d + i
     for j in range(m):
-        total, norm = _row_value(j, x, constraints), constraints.norms[j]
+        total, norm = 0.0, constraints.norms[j]
+        for e in range(constraints.indptr[j], constraints.indptr[j + 1]):
+            total += constraints.data[e] * x[constraints.indices[e]]
         low, high = (row_lower[j] - total) / norm, (total - row_upper[j]) / norm
         if low > worst and low > tol * (1.0 + abs(row_lower[j]) / norm) and not busy[2 * d + j]:
             worst, found = low, 2 * d + j

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..core.contracts.point import Point, Ray
 from ..core.results import FloatArray, IntArray
 
 InnerT = TypeVar("InnerT", bound=Objective)
+P = TypeVar("P", bound="PenalizedPoint")
 
 
 def check_penalty(penalty: float | FloatArray, size: int) -> FloatArray:
@@ -115,15 +116,15 @@ class PenalizedPoint(ABC):
         return 0.0 if c == 1.0 else np.inf
 
 
-class PlainRay:
+class PlainRay(Generic[P]):
     """A penalised objective on a half-line. A step costs as much as a new point."""
 
-    def __init__(self, origin: PenalizedPoint, direction: FloatArray) -> None:
+    def __init__(self, origin: P, direction: FloatArray) -> None:
         self.origin, self.direction = origin, direction
 
-    def at(self, step: float) -> tuple[PenalizedPoint, float]:
+    def at(self, step: float) -> tuple[P, float]:
         """The point at `step`, and the slope there."""
-        point = self.origin.objective.at(self.origin.parameters + step * self.direction)
+        point: Any = self.origin.objective.at(self.origin.parameters + step * self.direction)
         return point, self.slope(point)
 
     def slope(self, point: Point) -> float:
@@ -131,7 +132,7 @@ class PlainRay:
         return float((point.gradient * self.direction).sum())
 
 
-class DotRay(PlainRay):
+class DotRay(PlainRay[P]):
     """The same for few parameters, where BLAS has nothing to split."""
 
     def slope(self, point: Point) -> float:

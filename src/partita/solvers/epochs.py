@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ..core.contracts.batches import BatchSource, HasBatches, ResidualTable
+from ..core.contracts.batches import AnyBatchSource, HasBatches, ResidualTable
 from ..core.contracts.capabilities import Capability
 from ..core.contracts.objective import Objective
 from ..core.contracts.progress import EstimatedPoint
@@ -33,7 +33,7 @@ PLAIN_EPOCHS = 2
 class EpochState:
     """Where a stochastic solver is between epochs."""
 
-    source: BatchSource[Any, Any, Any]
+    source: AnyBatchSource
     steps: int = 0  # mini-batches so far
     epochs: int = 0
     per_epoch: int = 1
@@ -246,7 +246,7 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         return change, estimate
 
     @abstractmethod
-    def begun(self, source: BatchSource[Any, Any, Any], per_epoch: int, theta: FloatArray) -> EpochStateT:
+    def begun(self, source: AnyBatchSource, per_epoch: int, theta: FloatArray) -> EpochStateT:
         """The state before the first epoch, which starts from theta and has `per_epoch` steps."""
 
     def begin(self, state: EpochStateT, theta: FloatArray) -> None:
@@ -264,5 +264,5 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         """One step from an estimate of the gradient of the whole objective."""
 
 
-def _penalty(source: BatchSource[Any, Any, Any], theta: FloatArray) -> float:
+def _penalty(source: AnyBatchSource, theta: FloatArray) -> float:
     return 0.5 * float((source.penalty * theta) @ theta)

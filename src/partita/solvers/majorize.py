@@ -14,6 +14,7 @@ from ..core.contracts.capabilities import (
     BoundedRay,
     Capability,
     HasConstrainedStep,
+    HasLineBound,
     HasLowRankModel,
     HasModel,
     HasPreconditioner,
@@ -42,7 +43,7 @@ ROUNDING = 4e-16
 LARGEST_INFLATION = 8
 
 
-class MajorizePoint(HasModel, HasLowRankModel, HasSubspace, HasPreconditioner, HasConstrainedStep, Protocol):
+class MajorizePoint(HasLineBound, HasModel, HasLowRankModel, HasSubspace, HasPreconditioner, HasConstrainedStep, Protocol):
     """What a point may be asked for: each by one form of the method."""
 
     def along(self, direction: FloatArray) -> MajorizeRay: ...

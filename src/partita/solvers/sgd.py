@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.contracts.batches import BatchSource
+from ..core.contracts.batches import AnyBatchSource
 from ..core.rates import best_rate
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_real
@@ -84,11 +84,11 @@ class SGD(EpochSolver[SGDState]):
     def chooses_steps(self) -> bool:
         return bool(self.learning_rate == "auto")
 
-    def begun(self, source: BatchSource[Any, Any, Any], per_epoch: int, theta: FloatArray) -> SGDState:
+    def begun(self, source: AnyBatchSource, per_epoch: int, theta: FloatArray) -> SGDState:
         rate = self._calibrated(source, theta) if self.learning_rate == "auto" else self.learning_rate
         return SGDState(source, per_epoch=per_epoch, memory=_Memory.zeros(source.size, rate))
 
-    def _calibrated(self, source: BatchSource[Any, Any, Any], start: FloatArray) -> float:
+    def _calibrated(self, source: AnyBatchSource, start: FloatArray) -> float:
         """The rate with the smallest loss on the way through some batches, again and again if they are few; half of it for
         methods whose steps stay as long as they are."""
         batches = source.shuffled(self.batch_size)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.contracts.batches import BatchSource, CurvatureSum, HasBatches
+from ..core.contracts.batches import AnyBatchSource, CurvatureSum, HasBatches
 from ..core.contracts.capabilities import BOUNDS, QuadraticModel
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
@@ -150,21 +150,21 @@ class StochasticBound(EpochSolver[BoundState]):
     def _kind(self) -> str:
         return self.bound or ("hessian" if self.curvature == "fixed" else "descending")
 
-    def begun(self, source: BatchSource[Any, Any, Any], per_epoch: int, theta: FloatArray) -> BoundState:
+    def begun(self, source: AnyBatchSource, per_epoch: int, theta: FloatArray) -> BoundState:
         if self.curvature == "batch":
             return BoundState(source, per_epoch=per_epoch)
         total = source.curvature(self.rank, self.low_rank)
         self._sample(source, total, theta)
         return BoundState(source, per_epoch=per_epoch, scaling=_Scaling(total, FIRST_REFRESH * per_epoch))
 
-    def _sample(self, source: BatchSource[Any, Any, Any], total: CurvatureSum, theta: FloatArray) -> None:
+    def _sample(self, source: AnyBatchSource, total: CurvatureSum, theta: FloatArray) -> None:
         """Curvature from a random sample of the examples, scaled to all of them."""
         lo, hi = source.sample_rows()
         total.decay(0.0)
         source.add_curvature(total, self._kind, theta, lo, hi, source.n_examples / (hi - lo))
         self._prepare(source, total)
 
-    def _prepare(self, source: BatchSource[Any, Any, Any], total: CurvatureSum) -> None:
+    def _prepare(self, source: AnyBatchSource, total: CurvatureSum) -> None:
         damping = self.damping if self.curvature == "fixed" else 0.0
         total.prepare(source.penalty, self.batch_size, damping)
 

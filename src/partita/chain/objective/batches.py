@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class ChainBatches:
         """The gradient in the parameters of a batch's gradient in the scores."""
         return self._train.features.block(lo, hi).adjoint((residual.R, residual.C))
 
-    def problem(self, lo: int, hi: int) -> ChainLikelihood:
+    def problem(self, lo: int, hi: int) -> NoReturn:
         """Not offered: a chain has no bound of its own that is worth making."""
         raise ValueError("curvature must be 'fixed' on chains: mini-batches of chains have no quadratic bounds of their own")
 

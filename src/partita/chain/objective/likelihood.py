@@ -12,13 +12,14 @@ import numpy as np
 
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
-from ...core.contracts.capabilities import Capability, Product, QuadraticModel
+from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_weights
 from ...objectives.l1 import mixture_divergence
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
 from ...objectives.products import ProductModel
+from ...softmax import PartitionBound
 from ..bounds import DenseChains, LineBound
 from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
@@ -311,7 +312,7 @@ class ChainObjectivePoint(PenalizedPoint):
 
         return product
 
-    def model(self, kind: str) -> QuadraticModel:
+    def model(self, kind: str) -> ProductModel | PartitionBound:
         """A convex quadratic that is known by its products: with the Hessian of F if that is convex, else that of log Z."""
         check_choice("kind", kind, ("hessian",))
         product = self.hessian_product() if self.objective.convex else self._product(self.sums.product)
@@ -380,7 +381,7 @@ class ChainPoint(ChainObjectivePoint):
         """Span of `directions`, and with `momentum` of the step that led here."""
         return ChainSubspace(self, directions, momentum)
 
-    def model(self, kind: str) -> QuadraticModel:
+    def model(self, kind: str) -> ProductModel | PartitionBound:
         """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`)."""
         return super().model(kind) if kind == "hessian" else quadratic_bound(self, kind)
 
@@ -392,10 +393,8 @@ class ChainPoint(ChainObjectivePoint):
         return mixture_divergence(score - self.sums.log_z, o.weights, c)
 
 
-class ChainRay(PlainRay):
+class ChainRay(PlainRay[ChainPoint]):
     """The likelihood on a half-line."""
-
-    origin: ChainPoint
 
     @cached_property
     def image(self) -> Scores:

@@ -1,6 +1,7 @@
 """The seams, as types: what structures, feature maps, engines, objectives and solvers may ask of each other."""
 
 from .batches import (
+    AnyBatchSource,
     BatchProblem,
     BatchSource,
     Blocks,
@@ -48,6 +49,7 @@ from .structure import Structure
 __all__ = [
     "BOUNDS",
     "LOW_RANK",
+    "AnyBatchSource",
     "AnySolver",
     "BatchProblem",
     "BatchSource",

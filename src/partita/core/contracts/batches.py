@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from ..results import FloatArray
 from .capabilities import HasLowRankModel, HasModel
@@ -128,10 +128,14 @@ class BatchSource(Protocol[R, S, C]):
         ...
 
 
+#: A source whose residuals and sums of curvature are its own business.
+AnyBatchSource: TypeAlias = BatchSource[Any, Any, Any]
+
+
 class HasBatches(Objective, Protocol):
     """`Capability.BATCHES`."""
 
-    def batches(self, random_state: Any = None, validation: float = 0.0) -> BatchSource[Any, Any, Any]:
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> AnyBatchSource:
         """The examples in random order, a part of them held out."""
         ...
 

@@ -91,6 +91,11 @@ class HasModel(Point, Protocol):
 class LowRankModel(QuadraticModel, Protocol):
     """A quadratic whose curvature is a matrix of low rank and a diagonal."""
 
+    @property
+    def V(self) -> FloatArray:
+        """The directions of the former, as rows."""
+        ...
+
     def inflated(self) -> Self:
         """The same with twice the diagonal, for when an estimated eigenvalue was too small."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -130,7 +130,7 @@ class MatchingPoint(PenalizedPoint):
         distance of F from the dual objective at these probabilities."""
         return quadratic_gap(self.gradient, self.objective.l2) + self.inference_gap
 
-    def along(self, direction: FloatArray) -> DotRay:
+    def along(self, direction: FloatArray) -> DotRay[Self]:
         return DotRay(self, direction)
 
     @cached_property

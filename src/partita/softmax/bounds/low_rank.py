@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.contracts.capabilities import LowRankModel
 from ...core.results import FloatArray
 from ...core.validation import check_choice, check_count, check_low_rank
 from ...numerics import low_rank as kernels
@@ -153,7 +154,7 @@ def outer_roots(features: LinearMap | LabelFeatures, potential: PotentialCurvatu
 
 
 def low_rank_model(
-    quadratic: Quadratic, rank: int, method: str = "lanczos", allow_invalid: bool = False, start: LowRank | None = None
+    quadratic: Quadratic, rank: int, method: str = "lanczos", allow_invalid: bool = False, start: LowRankModel | None = None
 ) -> LowRank:
     """A low-rank quadratic above a dense one (which is never formed), from its potential curvature.
 
@@ -165,7 +166,7 @@ def low_rank_model(
         Rows of V.
     method : str
         See the module.
-    start : LowRank, optional
+    start : LowRankModel, optional
         A model at a point nearby, whose directions are a good start for block Lanczos.
     """
     check_low_rank(method, allow_invalid)

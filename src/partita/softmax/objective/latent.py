@@ -25,7 +25,7 @@ from .likelihood import COMMON, Likelihood, SoftmaxObjective, SoftmaxPoint
 INNER, INNER_TOL = 30, 1e-9
 
 
-class LatentLikelihood(SoftmaxObjective):
+class LatentLikelihood(SoftmaxObjective["LatentPoint"]):
     """``F(theta) = sum_i w_i (log sum_k exp s_ik - log sum_{k allowed for i} exp s_ik) + linear + penalty``.
 
     The outputs of the feature map are states, and of each example only a set of states is known: pairs of its label and

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
-from ...core.contracts.capabilities import BOUNDS, Capability, Product
+from ...core.contracts.capabilities import BOUNDS, Capability, LowRankModel, Product
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_weights
@@ -48,7 +48,10 @@ WITHOUT_TRIAL = COMMON | {Capability.BATCHES, Capability.HESSIAN}
 ALL = WITHOUT_TRIAL | {Capability.NEWTON_TRIAL}
 
 
-class SoftmaxObjective(PenalizedObjective):
+P = TypeVar("P", bound="SoftmaxPoint")
+
+
+class SoftmaxObjective(PenalizedObjective, Generic[P]):
     """``F(theta) = loss(s) + linear . theta + 1/2 sum_j penalty_j theta_j^2``, a loss of scores ``s = A theta + log h``.
 
     The one place where signs and shapes are fixed: solvers minimise F, a sum (not a mean) over examples; theta is the flat
@@ -132,7 +135,7 @@ class SoftmaxObjective(PenalizedObjective):
         where: IntArray = np.asarray(features.columns())[:, -1]
         return super().free_constants() if self.penalty[where].any() else where
 
-    def at(self, parameters: FloatArray) -> SoftmaxPoint:
+    def at(self, parameters: FloatArray) -> P:
         """The objective seen from `parameters`."""
         theta = np.ascontiguousarray(parameters, dtype=np.float64)
         u = self.features.forward(theta)
@@ -141,7 +144,7 @@ class SoftmaxObjective(PenalizedObjective):
         return self.view(theta, u)
 
     @abstractmethod
-    def view(self, theta: FloatArray, u: FloatArray) -> SoftmaxPoint:
+    def view(self, theta: FloatArray, u: FloatArray) -> P:
         """The point with parameters theta, whose scores u are known."""
 
     @abstractmethod
@@ -180,11 +183,11 @@ class SoftmaxPoint(PenalizedPoint):
     Moving along a direction costs one product with the data however many steps are tried, because scores are linear.
     """
 
-    objective: SoftmaxObjective
+    objective: SoftmaxObjective[Any]
 
     def __init__(
         self,
-        objective: SoftmaxObjective,
+        objective: SoftmaxObjective[Any],
         theta: FloatArray,
         u: FloatArray,
         known: tuple[float, FloatArray, FloatArray] | None = None,
@@ -218,7 +221,7 @@ class SoftmaxPoint(PenalizedPoint):
 
     def moved(self, step: FloatArray, image: FloatArray) -> SoftmaxPoint:
         """The point after a step, whose scores are `image`."""
-        point = self.objective.view(self.parameters + step, self.u + image)
+        point: SoftmaxPoint = self.objective.view(self.parameters + step, self.u + image)
         point._came_by = (step, image)
         return point
 
@@ -261,7 +264,7 @@ class SoftmaxPoint(PenalizedPoint):
         check_choice("bound", kind, KINDS)
         return self._hessian if kind == "hessian" else self._quadratic(kind)
 
-    def low_rank_model(self, kind: str, rank: int, method: str, allow_invalid: bool, start: LowRank | None) -> LowRank:
+    def low_rank_model(self, kind: str, rank: int, method: str, allow_invalid: bool, start: LowRankModel | None) -> LowRank:
         """A low-rank quadratic above the one of `kind` (see `partita.softmax.bounds.low_rank`)."""
         return low_rank_model(self.model(kind), rank, method, allow_invalid, start)
 
@@ -274,7 +277,7 @@ class SoftmaxPoint(PenalizedPoint):
         return make_preconditioner(self)
 
 
-class Likelihood(SoftmaxObjective):
+class Likelihood(SoftmaxObjective["LikelihoodPoint"]):
     """``F(theta) = sum_i w_i (log Z_i - s_{i, y_i}) + linear . theta + 1/2 sum_j penalty_j theta_j^2``, a sum over examples.
 
     The loss is convex, with ``r = w (p - e_y)``. See `SoftmaxObjective` for the parameters.

@@ -150,7 +150,7 @@ def prepare(graphs, values, b):
     load(graphs, values, b, -np.inf, S)
     wide = Numbers(np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)))
     weigh_extended(S, False, wide.m, wide.e)
-    usable = np.isfinite(weigh(S, single, W))
+    usable = np.isfinite(weigh(S, single, W)[0])
     roots = np.empty(0)
     if single:
         M, dM = np.empty((n, n)), np.empty((n, n))

@@ -15,7 +15,6 @@ weights of the root that go to zero together. Koo et al. (2007) have another det
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -211,39 +210,33 @@ def substitute(work, k, lo, hi):
 
 @kernel
 def _log_product(work, depth, count, last):
-    """log of the product of the pivots of `count` vertices and of the weight of the root for the `last` one.
+    """log of the product of the pivots of `count` vertices and of the weight of the root for the `last` one, as a sum of two
+    numbers.
 
-    NaN if doubles cannot tell, -inf if there is no tree; with weights of the root lower by the exponent `depth`, also if all
-    trees have several of them.
+    The first is NaN if doubles cannot tell, and -inf if there is no tree; with weights of the root lower by the exponent
+    `depth`, also if all trees have several of them.
     """
-    order, pivots = work.order, work.pivots
-    if not work.extended:
-        total = math.log(work.now.m[last, 0])
-        for c in range(count):
-            total += math.log(pivots.m[order[0, c]])
-        return total if total > LEAST_LOG else np.nan
-    if work.now.m[last, 0] == 0.0:
-        return -np.inf
-    total, power = math.log(work.now.m[last, 0]), work.now.e[last, 0]
+    m, e = work.now.m[last, 0], work.now.e[last, 0] if work.extended else 0.0
     for c in range(count):
-        total += math.log(pivots.m[order[0, c]])
-        power += pivots.e[order[0, c]]
-    if depth > 0.0 and power < -1.5 * depth:
-        return -np.inf
-    return total + logarithm(1.0, power + depth)
+        k = work.order[0, c]
+        m, _, e = multiply(m, 0.0, e, work.pivots.m[k], 0.0, work.pivots.e[k])
+    if m == 0.0 or (depth > 0.0 and e < -1.5 * depth):
+        return -np.inf if work.extended else np.nan, 0.0
+    high, low = logarithm(m, e + depth)
+    return high if work.extended or high > LEAST_LOG else np.nan, low
 
 
 @kernel
 def log_determinant(work, depth):
-    """log of the weight of all trees; NaN if doubles cannot tell."""
+    """log of the weight of all trees, see `_log_product`."""
     n = len(work.given.m)
     if n == 1:
-        return 0.0
+        return 0.0, 0.0
     begin(work)
     for k in range(n - 1, 1, -1):
         work.order[0, n - 1 - k] = k
         if not eliminate(work, k, 1, k):
-            return -np.inf if work.extended else np.nan
+            return -np.inf if work.extended else np.nan, 0.0
     return _log_product(work, depth, n - 2, 1)
 
 
@@ -319,22 +312,23 @@ def head_probabilities(work, depth, M, dM):
     M[:] = 0.0
     dM[:] = 0.0
     if n == 1:
-        return 0.0
+        return 0.0, 0.0
     begin(work)
     low, high, stage = np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64)
     place, before = np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64)
     order, none = work.order, -np.inf if work.extended else np.nan
-    low[0], high[0], level, count, log_z, first = 1, n, 0, 0, 0.0, True
+    low[0], high[0], level, count, log_z, rest, first = 1, n, 0, 0, 0.0, 0.0, True
     while level >= 0:
         a, b = low[level], high[level]
         half = (a + b + 1) // 2
         if b - a == 1:
             if first:
-                log_z, first = _log_product(work, depth, count, a), False
+                log_z, rest = _log_product(work, depth, count, a)
+                first = False
                 if not log_z > -np.inf:
-                    return log_z
+                    return log_z, 0.0
             if not _heads(work, a, count, M, dM):
-                return none
+                return none, 0.0
             level -= 1
             continue
         if stage[level] == 2:
@@ -352,9 +346,9 @@ def head_probabilities(work, depth, M, dM):
             k = a + step if stage[level] else b - 1 - step
             order[0, count], order[1, count], order[2, count] = (k, k + 1, b) if stage[level] else (k, a, k)
             if not eliminate(work, k, order[1, count], order[2, count]):
-                return none
+                return none, 0.0
             count += 1
         stage[level] += 1
         level += 1
         stage[level] = 0
-    return log_z
+    return log_z, rest

@@ -91,5 +91,16 @@ def lifted(m, e):
 
 @kernel
 def logarithm(m, e):
-    """log(m R^e) of a number that is not zero."""
-    return e * LOG_HI + (math.log(m) + e * LOG_LO)
+    """log(m R^e) of a number that is not zero, as a sum of two numbers with more digits than one has."""
+    fraction, power = math.frexp(m)
+    twos = 512.0 * e + power
+    return twos * LN2_HI, math.log(fraction) + twos * LN2_LO
+
+
+@kernel
+def summed(a, b, c, d):
+    """The sum of two such sums (a, b) and (c, d). It is -inf or NaN if the first number of either is."""
+    if not math.isfinite(a) or not math.isfinite(c):
+        return a + c
+    s, lost = two_sum(a, c)
+    return s + (lost + (b + d))

@@ -87,7 +87,7 @@ def _exponentials(row, top, first, out):
 
 @kernel
 def weigh(S, single, W):
-    """Weights of which every row sums to one; returns the log of what trees were divided by.
+    """Weights of which every row sums to one; returns the log of what trees were divided by, as a sum of two numbers.
 
     With `single` the heads beside the root sum to one, and the largest weight of the root is one before that division; a
     vertex with no such head gives NaN: these sums cannot tell. -inf says that there is no tree.
@@ -99,7 +99,7 @@ def weigh(S, single, W):
     for i in range(1, n):
         top = _largest(S[i], 1 if single else 0)
         if top == -np.inf:
-            return np.nan if single and S[i, 0] > -np.inf else -np.inf
+            return np.nan if single and S[i, 0] > -np.inf else -np.inf, 0.0
         total = _exponentials(S[i], top, 1 if single else 0, W[i])
         for j in range(n):
             W[i, j] /= total
@@ -109,9 +109,9 @@ def weigh(S, single, W):
         scale, error = two_sum(scale, top)
         lost += error + math.log(total)
     if not single:
-        return scale + lost
+        return scale, lost
     if reach == -np.inf:
-        return -np.inf
+        return -np.inf, 0.0
     for i in range(1, n):
         total = W[i, 0]
         W[i, 0] = 0.0
@@ -120,13 +120,13 @@ def weigh(S, single, W):
             r, more = two_sum(s, -reach)
             W[i, 0] = exp(r) * (1.0 + (error + more)) / total
     scale, error = two_sum(scale, reach)
-    return scale + (lost + error)
+    return scale, lost + error
 
 
 @kernel
 def weigh_extended(S, single, W, X):
-    """Weights as mantissas and exponents, each row divided by its largest: the log of what trees were divided by, and the
-    exponent by which weights of the root are lower.
+    """Weights as mantissas and exponents, each row divided by its largest: the log of what trees were divided by, as a sum
+    of two numbers, and the exponent by which weights of the root are lower.
 
     With `single` that is more than any two trees can differ by: only those with as few edges at the root as can be count.
     """
@@ -137,7 +137,7 @@ def weigh_extended(S, single, W, X):
     for i in range(1, n):
         top = _largest(S[i], 0)
         if top == -np.inf:
-            return -np.inf, 0.0
+            return -np.inf, 0.0, 0.0
         for j in range(n):
             if S[i, j] > -np.inf:
                 s, error = two_sum(S[i, j], -top)
@@ -149,7 +149,7 @@ def weigh_extended(S, single, W, X):
     if single:
         depth = 8.0 * n * (8.0 - deepest)
         X[1:, 0] -= depth
-    return scale + lost, depth
+    return scale, lost, depth
 
 
 @kernel

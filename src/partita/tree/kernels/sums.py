@@ -6,6 +6,7 @@ import numpy as np
 
 from ...numerics.jit import kernel
 from .elimination import head_probabilities, log_determinant, workspace
+from .extended import summed
 from .graphs import load, store, tilt, weigh, weigh_extended
 
 
@@ -18,15 +19,17 @@ def log_partitions(graphs, values, lo, hi, log_z):
         S = np.empty((n, n))
         load(graphs, values, b, -np.inf, S)
         work = workspace(n, graphs.single, False, False)
-        log_z[b] = weigh(S, graphs.single, work.given.m)
+        log_z[b], rest = weigh(S, graphs.single, work.given.m)
         if log_z[b] > -np.inf:
-            log_z[b] += log_determinant(work, 0.0)
+            high, low = log_determinant(work, 0.0)
+            log_z[b] = summed(log_z[b], rest, high, low)
         if np.isnan(log_z[b]):
             hard += 1
             wide = workspace(n, graphs.single, False, True)
-            log_z[b], depth = weigh_extended(S, graphs.single, wide.given.m, wide.given.e)
+            log_z[b], rest, depth = weigh_extended(S, graphs.single, wide.given.m, wide.given.e)
             if log_z[b] > -np.inf:
-                log_z[b] += log_determinant(wide, depth)
+                high, low = log_determinant(wide, depth)
+                log_z[b] = summed(log_z[b], rest, high, low)
     return hard
 
 
@@ -36,19 +39,21 @@ def head_matrix(S, V, single, M, dM):
     whether weights were too far apart for doubles."""
     n, tangent = len(S), len(V) > 0
     work = workspace(n, single, tangent, False)
-    log_z = weigh(S, single, work.given.m)
+    log_z, rest = weigh(S, single, work.given.m)
     if log_z > -np.inf:
         if tangent:
             tilt(V, work.given.m, work.given.t)
-        log_z += head_probabilities(work, 0.0, M, dM)
+        high, low = head_probabilities(work, 0.0, M, dM)
+        log_z = summed(log_z, rest, high, low)
     if not np.isnan(log_z):
         return log_z, False
     wide = workspace(n, single, True, True)
-    log_z, depth = weigh_extended(S, single, wide.given.m, wide.given.e)
+    log_z, rest, depth = weigh_extended(S, single, wide.given.m, wide.given.e)
     if log_z > -np.inf:
         if tangent:
             tilt(V, wide.given.m, wide.given.t)
-        log_z += head_probabilities(wide, depth, M, dM)
+        high, low = head_probabilities(wide, depth, M, dM)
+        log_z = summed(log_z, rest, high, low)
     return log_z, True
 
 

@@ -1,0 +1,105 @@
+"""What `mypy` checks besides the source: points, objectives, sources of batches and feature maps are what contracts say.
+
+Nothing here runs. A new objective is one more argument, in the lists of what it offers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partita.bayesnet import objective as network
+from partita.chain.features.chain import ChainFeatures, Scores
+from partita.chain.features.tied import TiedFeatures
+from partita.chain.objective import boltzmann as boltzmann_chain, composite as chain_composite, likelihood as chain
+from partita.chain.objective.batches import ChainBatches, Residual
+from partita.core import contracts as c
+from partita.core.results import FloatArray
+from partita.features import DenseLinear, LabelFeatures, SparseLinear, TiedTables
+from partita.graph.objective import composite, likelihood as graph
+from partita.matching.features import EdgeFeatures, EdgeMap, NodePairs
+from partita.matching.objective import likelihood as matching
+from partita.objectives import l1
+from partita.objectives.constraints import constrained
+from partita.softmax.bounds import accumulate
+from partita.softmax.objective import elastic_net, latent, likelihood
+from partita.softmax.objective.batches import Batches
+from partita.solvers.em import EMObjective
+from partita.solvers.newton import NewtonPoint
+from partita.solvers.orthant import OrthantPoint
+
+
+def points(
+    softmax: likelihood.LikelihoodPoint,
+    hidden: latent.LatentPoint,
+    chains: chain.ChainPoint,
+    windows: chain_composite.CompositePoint,
+    boltzmann: boltzmann_chain.BoltzmannChainPoint,
+    graphs: graph.GraphPoint,
+    objects: composite.CompositePoint,
+    matchings: matching.MatchingPoint,
+    net: network.NetworkPoint,
+    lasso: elastic_net.ElasticNetPoint,
+    orthant: l1.L1Point,
+    bounded: constrained.ConstrainedPoint,
+) -> tuple[Any, ...]:
+    smooth: list[c.Point] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, net]
+    others: list[c.Point] = [lasso, orthant, bounded]
+    newton: NewtonPoint = softmax
+    products: list[c.HasHessianProduct] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, orthant]
+    scaled: list[c.HasPreconditioner] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, orthant]
+    modelled: list[c.HasModel] = [softmax, hidden, chains, windows, graphs, bounded]
+    low_rank: list[c.HasLowRankModel] = [softmax, hidden]
+    planes: list[c.HasSubspace] = [softmax, hidden, chains, graphs, bounded]
+    em: list[c.HasEMStep] = [hidden, net]
+    lines: c.HasLineBound = chains
+    orthants: OrthantPoint = orthant
+    working: c.HasWorkingSet = lasso
+    steps: c.HasConstrainedStep = bounded
+    return smooth, others, newton, products, scaled, modelled, low_rank, planes, em, lines, orthants, working, steps
+
+
+def objectives(
+    softmax: likelihood.Likelihood,
+    hidden: latent.LatentLikelihood,
+    chains: chain.ChainLikelihood,
+    windows: chain_composite.ChainComposite,
+    boltzmann: boltzmann_chain.BoltzmannChainLikelihood,
+    graphs: graph.GraphLikelihood,
+    objects: composite.GraphComposite,
+    matchings: matching.MatchingLikelihood,
+    net: network.NetworkLikelihood,
+    lasso: elastic_net.ElasticNet,
+    orthant: l1.L1,
+    bounded: constrained.Constrained,
+) -> tuple[Any, ...]:
+    smooth: list[c.Objective] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, net]
+    others: list[c.Objective] = [lasso, orthant, bounded]
+    batches: list[c.HasBatches] = [softmax, chains]
+    sweeps: c.HasSweeps = chains
+    blocks: list[c.HasBlocks] = [graphs, matchings]
+    em: list[EMObjective] = [hidden, net]
+    under_l1: list[l1.SmoothObjective] = [softmax, hidden, chains, windows, boltzmann, graphs, objects]
+    within_sets: list[constrained.ModelledObjective] = [softmax, hidden, chains]
+    return smooth, others, batches, sweeps, blocks, em, under_l1, within_sets
+
+
+def sources(softmax: Batches, chains: ChainBatches) -> tuple[Any, ...]:
+    arrays: c.BatchSource[FloatArray, slice, accumulate.CurvatureSum] = softmax
+    residuals: c.BatchSource[Residual, tuple[int, int], accumulate.DiagonalSum] = chains
+    return arrays, residuals
+
+
+def maps(
+    dense: DenseLinear,
+    sparse: SparseLinear,
+    labels: LabelFeatures,
+    tables: TiedTables,
+    edges: EdgeFeatures,
+    pairs: NodePairs,
+    chains: ChainFeatures,
+    tied: TiedFeatures,
+) -> tuple[Any, ...]:
+    arrays: list[c.FeatureMap[FloatArray]] = [dense, sparse, labels, tables, edges, pairs]
+    scores: list[c.FeatureMap[Scores]] = [chains, tied]
+    weights: list[EdgeMap] = [edges, pairs]
+    return arrays, scores, weights
