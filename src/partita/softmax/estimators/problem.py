@@ -160,7 +160,7 @@ class Problem(NamedTuple):
             weights = self.columns.to_columns(*self.features.unpack(inner.parameters))
             data = self.data
             objective = self.model.objective(data.X, data.codes, len(data.classes), data.weights)
-            inner = cast(LikelihoodPoint | ElasticNetPoint, objective.at(linear(objective).pack(*weights)))
+            inner = objective.at(linear(objective).pack(*weights))
         return Ended(inner, constrained, separated, linear(inner.objective).digest())
 
 
