@@ -75,7 +75,7 @@ def test_kernels_see_one_type_of_weights_whether_or_not_something_is_unknown(rng
     some[0, 0] = -1
     for rows in (states, some):
         sets = UnknownSets(NET.graph(1), rows, np.ones(5))
-        assert sets._kernel_items[3].dtype == np.float64
+        assert sets._item_arrays.weights.dtype == np.float64
         assert sets._trees[3].dtype == np.float64
 
 

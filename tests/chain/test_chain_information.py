@@ -73,8 +73,8 @@ def test_what_is_left_is_the_distribution_given_likely_labels(rng):
     assert 0 < len(c.open) < len(U)
     assert (c.before >= 0).any()
     assert (c.after >= 0).any()
-    assert len(c.e)
-    np.testing.assert_allclose(c.p, P[c.position, c.label], rtol=1e-9, atol=1e-12)
+    assert len(c.segments.e)
+    np.testing.assert_allclose(c.segments.p, P[c.position, c.label], rtol=1e-9, atol=1e-12)
     pairs = chain.pair_marginals((masked, A))
     both = [t for t in c.open.tolist() if t - 1 in c.open and t not in o.features.offsets]
     expected = pairs[both].sum(0)

@@ -11,6 +11,9 @@ from tree_cases import Case, cases, exact
 
 from partita.tree import DependencyTrees, SpanningTree
 from partita.tree.kernels import sums as kernels
+from partita.tree.kernels.arborescence import best
+from partita.tree.kernels.checks import edge_sets, head_vectors
+from partita.tree.kernels.draws import sample
 
 
 @settings(max_examples=200)
@@ -190,6 +193,15 @@ def test_covariances_are_those_of_the_transfer_current_theorem(rng):
     np.testing.assert_allclose(structure.covariance_product(s, v), v * np.diag(K) - (K * K.T) @ v, atol=1e-13)
 
 
+@pytest.mark.parametrize("weak", [-1.0, -250.0, -900.0])
+def test_products_are_linear_in_large_directions(weak, rng):
+    structure = SpanningTree(6, directed=True)
+    s, v = structure.edge_values(clusters(weak)), rng.standard_normal(structure.n_edges)
+    product = structure.covariance_product(s, v)
+    np.testing.assert_allclose(structure.covariance_product(s, 2.0**330 * v), 2.0**330 * product, rtol=1e-14)
+    np.testing.assert_allclose(structure.covariance_product(s, np.full_like(v, 1e100)), 0.0, atol=1e87)
+
+
 @settings(max_examples=30)
 @given(cases())
 def test_marginals_are_the_gradient(case):
@@ -270,6 +282,24 @@ def test_bits_do_not_depend_on_threads(n_jobs, rng):
     np.testing.assert_array_equal(one.covariance_product(s, v), many.covariance_product(s, v))
     np.testing.assert_array_equal(one.argmax(s)[0], many.argmax(s)[0])
     np.testing.assert_array_equal(one.sample(s, 20, random_state=4), many.sample(s, 20, random_state=4))
+
+
+def test_kernels_are_compiled_once(rng):
+    """Whatever arrays come in: another type would be compiled in every process that meets it."""
+    for structure in (SpanningTree(4), SpanningTree(4, [(0, 1), (1, 2), (2, 3)], directed=True), SpanningTree(1)):
+        m = structure.n_edges
+        frozen = np.zeros(m)
+        frozen.flags.writeable = False
+        for s in (np.zeros(m, np.float32), np.zeros((2, m), np.int32), np.asfortranarray(np.zeros((3, m))), frozen):
+            structure.log_partition(s)
+            structure.covariance_product(s, frozen)
+            structure.sample(s, 2, random_state=np.random.default_rng(0))
+            structure.score(s, structure.argmax(s)[0].astype(bool))
+    trees = DependencyTrees(np.array([2, 3], np.uint8), single_root=False)
+    trees.score(np.zeros(13), trees.argmax(np.zeros(13))[0].astype(np.int16))
+    trees.sample(np.zeros(13), 2)
+    for kernel in (kernels.log_partitions, kernels.infer, best, sample, edge_sets, head_vectors):
+        assert len(kernel.signatures) == 1, kernel
 
 
 def test_an_edge_into_the_root_is_in_no_tree(rng):

@@ -29,6 +29,7 @@ from ..core.validation import check_choice, check_weights
 from ..numerics.curvature import algorithm_one
 from ..softmax import SEQUENTIAL, Categorical, PartitionBound, potential_curvature
 from .kernels import bound as kernels
+from .kernels.tuples import LineBounds, Potentials
 
 UPPERS = ("sum", "positive")
 #: Where Bennett's bound for short steps is given up: far beyond where it is the smaller one.
@@ -98,12 +99,12 @@ def line_curvatures(
     radius: float,
     ranges: list[tuple[int, int]],
     workers: Workers,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> LineBounds:
     """Curvatures, nearby, variances, above of `LineBound` for every chain, from `scores` along `image`."""
-    curvatures, nearby, variances, above = (np.empty(len(offsets) - 1) for _ in range(4))
-    tasks = [(*scores, *image, offsets, radius, lo, hi, curvatures, nearby, variances, above) for lo, hi in ranges]
-    workers.run(kernels.line_bounds, tasks)
-    return curvatures, nearby, variances, above
+    bounds = LineBounds(*(np.empty(len(offsets) - 1) for _ in range(4)))
+    line = (Potentials(*scores), Potentials(*image), offsets, radius)
+    workers.run(kernels.line_bounds, [(*line, lo, hi, bounds) for lo, hi in ranges])
+    return bounds
 
 
 @dataclass(frozen=True)

@@ -91,5 +91,11 @@ def _save(cache: Any, save: Callable[..., None], *arguments: Any) -> None:
 
 kernel = compiled()
 sum_kernel = compiled(fastmath=REASSOCIATE)
+#: For kernels that make no arrays: they borrow those that they are given, and count no references. Where a small function
+#: takes tuples of arrays and is called often, counting would take longer than its work. numba refuses a new array here.
+in_place = compiled(_nrt=False)
+sum_in_place = compiled(fastmath=REASSOCIATE, _nrt=False)
+#: The same for the steps of such kernels: their code goes where they are called, because a call copies all that a tuple has.
+step = compiled(_nrt=False, forceinline=True)
 #: For functions that are called once per example: numba puts their code where they are called.
 inlined = compiled(fastmath=REASSOCIATE, inline="always")

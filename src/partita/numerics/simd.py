@@ -2,7 +2,7 @@
 
 The compiler's own vectors leave the last numbers of a short row to scalar code, and it keeps sums of rows in memory because
 it cannot know that arrays do not overlap. Here `load`, `store`, arithmetic and `exponential` work on four numbers at a time,
-and `add_tile` sums rows in registers. Places in arrays are flat: ``row * width + column``.
+and tiles (`add_row`, …) sum rows in registers. Places in arrays are flat: ``row * width + column``.
 """
 
 from __future__ import annotations
@@ -168,18 +168,22 @@ def exponential(value, least):
     return _exponential(value, least)
 
 
-def _tile(heights: int, most: int, fresh: bool = False) -> Any:
-    """A kernel that sums `heights` rows of up to `most` vectors in registers; `fresh` ones begin at zero."""
+def _tile(heights: int, most: int, fresh: bool = False, across: bool = False) -> Any:
+    """A kernel that sums `heights` rows of up to `most` vectors in registers; `fresh` ones begin at zero.
+
+    Its factors are next to each other, ``step = 1``, or those of a column, `across` rows: ``step = width``.
+    """
 
     @intrinsic
     def add(
-        typing_context: Any, M: Any, m: Any, rows: Any, width: Any, x: Any, i: Any, step: Any, out: Any, o: Any, vectors: Any
+        typing_context: Any, M: Any, m: Any, rows: Any, width: Any, x: Any, i: Any, out: Any, o: Any, vectors: Any
     ) -> Any:
         """``out[o + h width + c] += sum_u x[i + h + step u] M[m + u width + c]`` for the first columns c and h < heights."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _, m, rows, width, _, i, step, _, o, vectors = arguments
-            matrix, factors, target = (_data(context, builder, signature, arguments, k) for k in (0, 4, 7))
+            _, m, rows, width, _, i, _, o, vectors = arguments
+            matrix, factors, target = (_data(context, builder, signature, arguments, k) for k in (0, 4, 6))
+            step = width if across else ir.Constant(width.type, 1)
             done = builder.append_basic_block("done")
             switch = builder.switch(vectors, done)
             for count in range(1, most + 1):
@@ -207,7 +211,7 @@ def _tile(heights: int, most: int, fresh: bool = False) -> Any:
             builder.position_at_end(done)
             return context.get_dummy_value()
 
-        return types.void(M, m, rows, width, x, i, step, out, o, vectors), generate
+        return types.void(M, m, rows, width, x, i, out, o, vectors), generate
 
     return add
 
@@ -216,4 +220,5 @@ def _tile(heights: int, most: int, fresh: bool = False) -> Any:
 MOST_ONE, MOST_TWO = 8, 6
 set_row = _tile(1, MOST_ONE, fresh=True)
 add_row = _tile(1, MOST_ONE)
-add_two_rows = _tile(2, MOST_TWO)
+add_outer_row = _tile(1, MOST_ONE, across=True)
+add_two_outer_rows = _tile(2, MOST_TWO, across=True)

@@ -39,7 +39,8 @@ class Tables(NamedTuple):
 
 @kernel
 def components(unknown, first, factors, scope_start, members, lo, hi, labels):
-    """Unknown variables of rows lo..hi that hang together: `labels` has the lowest of them, -1 where a state is known.
+    """Connected components of the unknown variables of rows lo..hi: `labels` has the lowest of each, -1 where a state is
+    known.
 
     `factors` are those of each variable, from ``first[v]`` on.
     """
@@ -99,8 +100,11 @@ def _picked(states, tables, r, f):
 
 
 @kernel
-def item_codes(states, start, variables, multipliers, by_row, rows, sets, lo, hi, out):
-    """The number of the configuration around a set, for pairs of a row and a set; the row, if there are too many."""
+def item_codes(states, blanket, rows, sets, lo, hi, out):
+    """The number of the configuration of a set's Markov blanket, for pairs of a row and a set; the row, if there are too
+    many."""
+    start, variables, multipliers = blanket.members
+    by_row = blanket.by_row
     for i in range(lo, hi):
         r, o = rows[i], sets[i]
         if by_row[o]:

@@ -23,7 +23,7 @@ from ...graph import (
 )
 from ..kernels import network as kernels
 
-#: Configurations around a set that are numbered (multipliers are exact up to here); with more, every row is an item.
+#: Configurations of a Markov blanket that are numbered (multipliers are exact up to here); with more, every row is an item.
 MOST = 10**12
 
 
@@ -37,8 +37,8 @@ class Choice(NamedTuple):
 class UnknownSets(FreeSets):
     """``sum_r w_r log sum over what is unknown in row r``, as a function of potentials.
 
-    Unknown variables of a row fall apart into those that hang together by factors. Rows that agree around such a set are one
-    item, so that inference runs once for each.
+    Unknown variables of a row fall apart into components connected by factors. Rows that agree on the Markov blanket of such
+    a set are one item, so that inference runs once for each.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class UnknownSets(FreeSets):
         self.graph, self.options, self.workers = graph, options, graph.workers
         self.states = np.ascontiguousarray(states, dtype=np.int64)
         self.row_weights = np.ascontiguousarray(weights, dtype=np.float64)
-        self._tables = kernels.Tables(graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
+        self._scopes = (graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
         self._ranges_of_rows = Workers.ranges(len(self.states), 4.0 * len(self.states) * len(graph.members))
         sets = self._find()
         self._compile(sets, np.ones(len(sets.members), bool), MOST)
@@ -91,13 +91,9 @@ class UnknownSets(FreeSets):
 
     def _collapse(self) -> None:
         pairs = len(self.pair_rows)
-        *around, _ = self._around
         codes = np.empty(pairs, np.int64)
-        tasks = [
-            (self.states, *around, self.pair_rows, self.pair_sets, lo, hi, codes)
-            for lo, hi in Workers.ranges(pairs, 20.0 * pairs)
-        ]
-        self.workers.run(kernels.item_codes, tasks)
+        given = (self.states, self._blanket, self.pair_rows, self.pair_sets)
+        self.workers.run(kernels.item_codes, [(*given, lo, hi, codes) for lo, hi in Workers.ranges(pairs, 20.0 * pairs)])
         order = np.lexsort((codes, self.pair_sets))
         new = np.ones(pairs, bool)
         new[1:] = (np.diff(codes[order]) != 0) | (np.diff(self.pair_sets[order]) != 0)
@@ -119,7 +115,7 @@ class UnknownSets(FreeSets):
         self._items, self._trees = ((np.flatnonzero(part), sets[part], rows[part], weights[part]) for part in (~big, big))
         parts = np.zeros((len(self._ranges_of_rows), self.graph.size))
         tasks = [
-            (self.states, self.row_weights, self._tables, lo, hi, parts[i])
+            (self.states, self.row_weights, *self._scopes, lo, hi, parts[i])
             for i, (lo, hi) in enumerate(self._ranges_of_rows)
         ]
         self.workers.run(kernels.settled_counts, tasks)
@@ -129,11 +125,7 @@ class UnknownSets(FreeSets):
         """The same with the largest score in place of the sum, how often it picks each entry, and what was chosen."""
         parts = np.zeros((len(self._ranges), self.graph.size))
         value, choice = np.empty(len(self._items[0])), np.empty(len(self._items[0]), np.int64)
-        tasks = [
-            (u, self._kernel_sets, self._kernel_items, self.room, lo, hi, choice, value, parts[i])
-            for i, (lo, hi) in enumerate(self._ranges)
-        ]
-        self.workers.run(set_maxima, tasks)
+        self.run(set_maxima, u, lambda i: (choice, value, parts[i]))
         total, counts = float(self._items[3] @ value), parts.sum(0)
         picked = np.zeros(0, np.int64)
         if self.tree is not None:
@@ -146,8 +138,7 @@ class UnknownSets(FreeSets):
     def surplus(self, sums: FreeSums, chosen: Choice) -> float:
         """The sum less the score of a choice: at least zero, and exact to its own last digits, not to those of the sum."""
         u = sums.u
-        tasks = [(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, chosen.items) for lo, hi in self._ranges]
-        total = float(sum(self.workers.run(set_surplus, tasks)))
+        total = float(sum(self.run(set_surplus, u, lambda i: (chosen.items,))))
         if self.tree is not None:
             scores = np.bincount(self.tree.factor_examples, weights=u[chosen.picked], minlength=len(self._trees[3]))
             total += float(self._trees[3] @ np.maximum(sums.tree_log_z - scores, 0.0))
@@ -163,8 +154,9 @@ class UnknownSets(FreeSets):
     def row_values(self, u: FloatArray) -> FloatArray:
         """The sum of each row alone."""
         out = np.empty(len(self.states))
-        tasks = [(self.states, u, self._tables, lo, hi, out) for lo, hi in self._ranges_of_rows]
-        self.workers.run(kernels.settled_sums, tasks)
+        self.workers.run(
+            kernels.settled_sums, [(self.states, u, *self._scopes, lo, hi, out) for lo, hi in self._ranges_of_rows]
+        )
         log_z = self._evaluate(u, np.zeros(0))
         if self.tree is not None:
             log_z = np.concatenate([log_z, self.tree.log_partition(u[self.index], "exact", **self.options)])
@@ -172,8 +164,7 @@ class UnknownSets(FreeSets):
 
     def _evaluate(self, u: FloatArray, P: FloatArray) -> FloatArray:
         log_z = np.empty(len(self._items[0]))
-        tasks = [(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, P, log_z) for lo, hi in self._ranges]
-        self.workers.run(evaluate_sets, tasks)
+        self.run(evaluate_sets, u, lambda i: (P, log_z))
         return log_z
 
     def filled(self, u: FloatArray) -> IntArray:
@@ -181,7 +172,8 @@ class UnknownSets(FreeSets):
         n = len(self._items[0])
         value, choice, counts = np.empty(n), np.empty(n, np.int64), np.zeros(self.graph.size)
         for lo, hi in self._ranges:
-            set_maxima(u, self._kernel_sets, self._kernel_items, self.room, lo, hi, choice, value, counts)
+            outputs = (choice, value, counts, self._scratch())
+            set_maxima(u, self._tables, self._item_arrays, lo, hi, *outputs)
         best: IntArray | None = None
         if self.tree is not None:
             best, _ = self.tree.argmax(u[self.index], "exact", **self.options)
@@ -190,14 +182,14 @@ class UnknownSets(FreeSets):
             found = np.stack(np.unravel_index(choice[items], shape), axis=1) if len(items) and items[0] < n else None
             if found is None:
                 assert best is not None
-                found = best.reshape(-1)[self._tree_places(items - n, len(variables))]
+                found = best.reshape(-1)[self._tree_variables(items - n, len(variables))]
             out[rows[:, None], variables] = found
         return out
 
     def variable_marginals(self, u: FloatArray, count: int) -> list[FloatArray]:
         """For each of the first `count` variables, probabilities of its states in every row; known ones are certain."""
         n = len(self._items[0])
-        P = np.empty(int(self._kernel_items[4][-1]))
+        P = np.empty(self.n_probabilities)
         self._evaluate(u, P)
         trees: list[FloatArray] = []
         if self.tree is not None:
@@ -207,7 +199,7 @@ class UnknownSets(FreeSets):
         for table, states in zip(out, self.states.T, strict=False):
             known = np.flatnonzero(states >= 0)
             table[known, states[known]] = 1.0
-        first = self._kernel_items[4].astype(np.int64)
+        first = self._item_arrays.p_start.astype(np.int64)
         for variables, shape, rows, items in self._by_set():
             if items[0] < n:
                 lowest, size = int(items.min()), int(np.prod(shape))  # the items of a set are one after another
@@ -216,12 +208,12 @@ class UnknownSets(FreeSets):
                     others = tuple(a + 1 for a in range(len(shape)) if a != axis)
                     out[v][rows] = joint.sum(axis=others)[items - lowest]
             else:
-                places = self._tree_places(items - n, len(variables))
+                numbers = self._tree_variables(items - n, len(variables))
                 for axis, v in enumerate(variables.tolist()):
-                    out[v][rows] = np.array([trees[place] for place in places[:, axis].tolist()])
+                    out[v][rows] = np.array([trees[number] for number in numbers[:, axis].tolist()])
         return out
 
-    def _tree_places(self, items: IntArray, count: int) -> IntArray:
+    def _tree_variables(self, items: IntArray, count: int) -> IntArray:
         """Which variables of the trees are those of an item."""
         assert self.tree is not None
         first = np.searchsorted(self.tree.examples, items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,22 @@ from ..structure.chain import Chain
 
 #: Prefixes that continue a chunk, that leave it open, for each scheme by name.
 RULES = {"iob2": ({"I"}, set()), "iobes": ({"I", "E"}, {"B", "I"})}
+
+
+class Forbidden(NamedTuple):
+    """What labels may not do; None where nothing is forbidden.
+
+    Attributes
+    ----------
+    transitions : array of bool of shape (n, n)
+        Labels that may not follow each other.
+    starts, ends : arrays of bool of shape (n,)
+        Labels that may not stand first, or last.
+    """
+
+    transitions: Any = None
+    starts: Any = None
+    ends: Any = None
 
 
 def check_forbidden(forbidden: Any) -> None:
@@ -39,11 +55,11 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, str | bool | np.bool_ | numbers.Integral)
 
 
-def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any, Any]:
-    """Which labels may not follow which, (n, n), not stand first, and not last, (n,); None where there are none such."""
+def forbidden_tables(forbidden: Any, classes: Any) -> Forbidden:
+    """What pairs of labels or the name of a rule mean for these classes."""
     check_forbidden(forbidden)
     if forbidden is None:
-        return None, None, None
+        return Forbidden()
     labels = classes.tolist()
     if isinstance(forbidden, str):
         return _rule(forbidden, labels)
@@ -55,10 +71,10 @@ def forbidden_tables(forbidden: Any, classes: Any) -> tuple[Any, Any, Any]:
             warn(f"forbidden names {unknown[0]!r}, which is not a label of the training data")
         else:
             table[codes[first], codes[second]] = True
-    return (table if table.any() else None), None, None
+    return Forbidden(table if table.any() else None)
 
 
-def _rule(name: str, labels: list[Any]) -> tuple[Any, Any, Any]:
+def _rule(name: str, labels: list[Any]) -> Forbidden:
     if not all(isinstance(label, str) for label in labels):
         raise ValueError(f"forbidden={name!r} needs labels that are strings such as 'B-PER'; got {labels[0]!r}")
     inside, leaves_open = RULES[name]
@@ -70,13 +86,12 @@ def _rule(name: str, labels: list[Any]) -> tuple[Any, Any, Any]:
     table = goes_on & ~fits
     if leaves_open:
         table |= opens[:, None] & ~goes_on
-    return table, goes_on, opens if leaves_open else None
+    return Forbidden(table, goes_on, opens if leaves_open else None)
 
 
-def check_possible(
-    labels: Labels, offsets: IntArray, table: Any, starts: Any, ends: Any, where: Callable[[int], str]
-) -> None:
+def check_possible(labels: Labels, offsets: IntArray, forbidden: Forbidden, where: Callable[[int], str]) -> None:
     """Raise a ValueError that names the first place where the labels break a rule; `where` tells of a position."""
+    table, starts, ends = forbidden
     if table is None and starts is None and ends is None:
         return
     y, names = labels.codes, labels.classes.tolist()
@@ -101,7 +116,7 @@ def check_possible(
         n = len(names)
         unary = mask_scores(np.zeros((len(y), n)), labels)
         pairwise = np.zeros((n, n))
-        forbid(unary, pairwise, full, table, starts, ends)
+        forbid(unary, pairwise, full, forbidden)
         # Finite penalties instead of -inf: the best score then tells which sequence is impossible.
         best = Chain(n, np.diff(full)).argmax((np.maximum(unary, -1.0), np.maximum(pairwise, -1.0)))[1]
         if best.min() < 0.0:
@@ -109,8 +124,9 @@ def check_possible(
             raise ValueError(f"forbidden: the sets of labels allow no labelling of the sequence that begins at {begin}")
 
 
-def forbid(unary: Any, pairwise: Any, offsets: IntArray, table: Any, starts: Any, ends: Any) -> None:
+def forbid(unary: Any, pairwise: Any, offsets: IntArray, forbidden: Forbidden) -> None:
     """Set what is forbidden to -inf, in place. No sequence is empty."""
+    table, starts, ends = forbidden
     if table is not None:
         pairwise[table] = -np.inf
     for rule, rows in ((starts, offsets[:-1]), (ends, offsets[1:] - 1)):

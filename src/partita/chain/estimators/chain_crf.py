@@ -25,7 +25,7 @@ from ...objectives.refinement import newton_step
 from ...report.progress import ProgressPrinter
 from ...solvers.auto import make_solver
 from ...solvers.loop import minimize
-from ..data.forbidden import check_forbidden, check_possible, forbidden_tables
+from ..data.forbidden import Forbidden, check_forbidden, check_possible, forbidden_tables
 from ..data.inputs import ChainInputs, check_weighted
 from ..data.memory import remembered
 from ..data.sequences import ATTRIBUTES, SequenceData, check_hashing, counting, labels_of, places, read_sequences
@@ -60,9 +60,7 @@ def chain_objective(
     l2: float | FloatArray = 1.0,
     l1: float = 0.0,
     weights: Any = None,
-    forbidden: Any = None,
-    forbidden_starts: Any = None,
-    forbidden_ends: Any = None,
+    forbidden: Forbidden | None = None,
     linear: FloatArray | None = None,
     sets: Any = None,
     likelihood: Any = "full",
@@ -78,10 +76,8 @@ def chain_objective(
         Penalties, on every parameter. `l2` may be an array.
     weights : array, optional
         One weight per sequence.
-    forbidden : array of bool of shape (n_labels, n_labels), optional
-        Labels that may not follow each other.
-    forbidden_starts, forbidden_ends : arrays of bool of shape (n_labels,), optional
-        Labels that may not stand first, or last.
+    forbidden : Forbidden, optional
+        Labels that may not follow each other, or not stand first or last.
     linear : array of shape (features.size,), optional
         Coefficients of a linear term.
     sets : array of bool of shape (k, n_labels), optional
@@ -89,8 +85,9 @@ def chain_objective(
     likelihood : {"full", "pseudo"} or CompositeLikelihood
         See `ChainCRF`. Weights that are still to be chosen are one.
     """
-    options: dict[str, Any] = {"sets": sets, "weights": weights, "penalty": l2, "linear": linear, "forbidden": forbidden}
-    options |= {"forbidden_starts": forbidden_starts, "forbidden_ends": forbidden_ends}
+    moves, starts, ends = Forbidden() if forbidden is None else forbidden
+    options: dict[str, Any] = {"sets": sets, "weights": weights, "penalty": l2, "linear": linear, "forbidden": moves}
+    options |= {"forbidden_starts": starts, "forbidden_ends": ends}
     composite = composite_of(likelihood)
     smooth = (
         ChainLikelihood(features, y, **options) if composite is None else ChainComposite(features, y, composite, **options)
@@ -369,7 +366,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         data, weights, kept = counting(data, labels, weights)
         labels = data.labels.compact()  # type: ignore[union-attr]
         tables = forbidden_tables(self.forbidden, labels.classes)
-        check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
+        check_possible(labels, data.offsets, tables, places("y", data.offsets, kept))
         constraints = check_weight_constraints(self.constraints)
         # Constraints are on the user's weights, which must then be the solver's.
         inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept), standard=not constraints)
@@ -501,7 +498,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         features: ChainFeatures,
         labels: Labels,
         weights: FloatArray,
-        tables: Any,
+        tables: Forbidden,
         l2: Any,
         linear: FloatArray | None = None,
         likelihood: Any = FULL,
@@ -511,9 +508,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             labels.codes,
             l2=l2,
             weights=weights,
-            forbidden=tables[0],
-            forbidden_starts=tables[1],
-            forbidden_ends=tables[2],
+            forbidden=tables,
             sets=labels.sets,
             linear=linear,
             likelihood=likelihood,
@@ -549,7 +544,7 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         self.precision_ = None if precision is None else precision.astype(np.float32)
         self.__dict__.pop("_objective", None)
 
-    def _store_run(self, solution: Solution, status: Status, tables: Any, seen: int) -> None:
+    def _store_run(self, solution: Solution, status: Status, tables: Forbidden, seen: int) -> None:
         self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = tables
         self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, status
         self.n_seen_ = seen

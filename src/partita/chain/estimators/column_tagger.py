@@ -71,7 +71,7 @@ def check_allowed(columns: Columns, label: int, forbidden: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pairs of labels that are not here: the model warns of those in no training data
         tables = forbidden_tables(forbidden, labels.classes)
-    check_possible(labels, columns.offsets, *tables, columns.where)
+    check_possible(labels, columns.offsets, tables, columns.where)
 
 
 class ColumnTagger(SavedModel):

@@ -10,7 +10,7 @@ from ...core.contracts.progress import Progress
 from ...core.parallel import Workers
 from ...core.results import FloatArray
 from ...estimators.labels import Labels
-from ..data.forbidden import check_possible
+from ..data.forbidden import Forbidden, check_possible
 from ..data.inputs import ChainInputs
 from ..data.sequences import ATTRIBUTES, SequenceData, labels_of, places, read_sequences
 from ..features.layout import ChainLayout
@@ -18,14 +18,12 @@ from ..structure.chain import Chain
 from .prediction import log_probabilities
 from .weights import align_columns, packed, potentials, vectorizer_of
 
-Tables = tuple[Any, Any, Any]  # of what is forbidden: transitions, starts, ends
-
 
 class Holdout:
     """A solver callback: keeps the parameters with the highest log-likelihood of held-out sequences."""
 
     def __init__(
-        self, model: Any, data: SequenceData, labels: Labels, layout: ChainLayout, group: Any, tables: Tables
+        self, model: Any, data: SequenceData, labels: Labels, layout: ChainLayout, group: Any, tables: Forbidden
     ) -> None:
         self.data, self.labels, self.layout, self.group, self.tables = data, labels, layout, group, tables
         self.patience, self.workers = model.patience, Workers(model.n_jobs)
@@ -39,14 +37,14 @@ class Holdout:
 
     @classmethod
     def of(
-        cls, model: Any, X: Any, y: Any, lengths: Any, inputs: ChainInputs, layout: ChainLayout, group: Any, tables: Tables
+        cls, model: Any, X: Any, y: Any, lengths: Any, inputs: ChainInputs, layout: ChainLayout, group: Any, rules: Forbidden
     ) -> Holdout:
         """From sequences as users give them, read as those of training were."""
         vectorizer = vectorizer_of(*packed(layout.names), model.hashing)
         data = align_columns(read_sequences(X, lengths, vectorizer, fit=False, numeric=inputs.kind != ATTRIBUTES), layout)
         labels = labels_of(data, y, layout.classes)
-        check_possible(labels, data.offsets, *tables, places("y_dev", data.offsets))
-        return cls(model, inputs.rows(data), labels, layout, group, tables)
+        check_possible(labels, data.offsets, rules, places("y_dev", data.offsets))
+        return cls(model, inputs.rows(data), labels, layout, group, rules)
 
     def __call__(self, progress: Progress) -> bool:
         scores = potentials(self.layout, progress.parameters[self.group], self.data, self.tables, self.workers)

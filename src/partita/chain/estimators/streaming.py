@@ -13,7 +13,7 @@ from ...core.warn import warn
 from ...estimators.convergence import warn_if_short
 from ...estimators.data import unchanged_on_failure
 from ...estimators.labels import UNKNOWN, check_label_text
-from ..data.forbidden import check_possible, forbidden_tables
+from ..data.forbidden import Forbidden, check_possible, forbidden_tables
 from ..data.inputs import ChainInputs
 from ..data.memory import in_columns, new_labels, remembered, stand_in, with_earlier
 from ..data.sequences import DENSE, SequenceData, counting, labels_of, places, read_sequences
@@ -82,7 +82,7 @@ class ChainStreamingMixin:
         if old is not None and (labels.codes == UNKNOWN).all():
             return self  # nothing is said about any label
         tables = forbidden_tables(self.forbidden, labels.classes)
-        check_possible(labels, data.offsets, *tables, places("y", data.offsets, kept))
+        check_possible(labels, data.offsets, tables, places("y", data.offsets, kept))
         _warn_of_one_label(labels)
         inputs = self._inputs if old is not None else ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
         piece = (data, labels, weights)
@@ -135,7 +135,7 @@ class ChainStreamingMixin:
         labels: Any,
         weights: FloatArray,
         old: ChainLayout | None,
-        tables: Any,
+        tables: Forbidden,
         piece: SequenceData,
         found: Any,
     ) -> tuple[ChainLayout, Any, FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ from ...core.results import FloatArray
 from ...core.warn import warn
 from ...estimators.labels import split
 from ...estimators.loaded import RUN, check_array, check_bool, check_integers, check_run, check_whole
-from ..data.forbidden import forbid
+from ..data.forbidden import Forbidden, forbid
 from ..data.inputs import ChainInputs
 from ..data.sequences import ATTRIBUTES, DENSE, SequenceData, read_sequences
 from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
@@ -78,7 +78,7 @@ def state_weights(layout: ChainLayout, values: FloatArray) -> StateWeights:
 
 
 def potentials(
-    layout: ChainLayout, values: FloatArray, data: SequenceData, tables: Any, workers: Workers, state: Any = None
+    layout: ChainLayout, values: FloatArray, data: SequenceData, tables: Forbidden, workers: Workers, state: Any = None
 ) -> tuple[FloatArray, FloatArray]:
     """Scores of labels and of transitions; `state` are the weights of attributes as a table, if at hand."""
     _, transition, start, end = layout.parts(values)
@@ -90,7 +90,7 @@ def potentials(
     if layout.start_end:
         unary[offsets[:-1]] += start
         unary[offsets[1:] - 1] += end
-    forbid(unary, pairwise, offsets, *tables)
+    forbid(unary, pairwise, offsets, tables)
     return unary, pairwise
 
 
@@ -107,7 +107,7 @@ class Tagging:
         self.potentials: Any = None
         self.chain: Any = None
         if self.full.any():
-            tables = (model.forbidden_transitions_, model.forbidden_starts_, model.forbidden_ends_)
+            tables = Forbidden(model.forbidden_transitions_, model.forbidden_starts_, model.forbidden_ends_)
             self.chain = Chain(layout.n_labels, data.lengths[self.full], model.n_jobs)
             self.potentials = potentials(
                 layout, model.parameters_, data, tables, Workers(model.n_jobs), model._state_weights

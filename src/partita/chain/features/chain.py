@@ -9,6 +9,7 @@ of attributes, of transitions, of starts, of ends. Its order within the first pa
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...core.results import FloatArray, IntArray
 from ...numerics.sparse import rows_times_matrix, transpose
 from ..kernels import attributes as kernels
 from ..kernels.blocks import WIDTH
+from ..kernels.tuples import Attributes, Entries, Weights
 
 #: Scores of labels (positions, labels) and of transitions (labels, labels).
 Scores = tuple[FloatArray, FloatArray]
@@ -48,6 +50,11 @@ class ChainFeatures:
         Pairs of labels that have a weight.
     starts, ends : bool
         Whether labels have a weight for standing first or last.
+
+    Attributes
+    ----------
+    attributes : kernels.tuples.Attributes
+        X, split into attributes with weights for many labels and for few.
     """
 
     #: Whether there is a map of some of the chains (`take`, `block`), as mini-batches need.
@@ -102,12 +109,11 @@ class ChainFeatures:
         self._table_shape = (len(slots), n)
         self._places = slot[self.attribute[: self.n_common]] * n + self.label[: self.n_common]
         self._full = self.n_common == len(slots) * n
-        self._rare_label = self.label[self.n_common :].astype(np.uint16)
         ones = bool((X.data == 1.0).all())
         rows = np.repeat(np.arange(self.n_positions), np.diff(X.indptr))
         here = common[X.indices]
-        self._common = _csr(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
-        self._by_attribute = transposed(self._common, len(slots)) if len(slots) * n > LARGE_TABLE else None
+        usual = _entries(slot[X.indices[here]], rows[here], None if ones else X.data[here], self.n_positions)
+        self._by_attribute = transposed(usual, len(slots)) if len(slots) * n > LARGE_TABLE else None
         begin = np.zeros(self.n_attributes, np.int64)
         where = np.flatnonzero(np.r_[True, np.diff(self.attribute) != 0]) if self.n_state else np.zeros(0, np.int64)
         begin[self.attribute[where]] = where
@@ -116,7 +122,8 @@ class ChainFeatures:
         ends = np.cumsum(times)
         features = np.repeat(begin[rest] - ends + times - self.n_common, times) + np.arange(int(times.sum()))
         values = None if ones else np.repeat(X.data[~here], times)
-        self._rare = _csr(features, np.repeat(rows[~here], times), values, self.n_positions)
+        rare = _entries(features, np.repeat(rows[~here], times), values, self.n_positions)
+        self.attributes = Attributes(usual, rare, self.label[self.n_common :].astype(np.uint16))
 
     def forward(self, theta: FloatArray, out: FloatArray | None = None) -> Scores:
         """Scores of labels (positions, labels), in `out` if given, and of transitions (labels, labels)."""
@@ -142,24 +149,25 @@ class ChainFeatures:
 
     def entries(self) -> FloatArray:
         """The number of weights that each position may use."""
-        return np.asarray(np.diff(self._common[2]) + np.diff(self._rare[2]), dtype=np.float64)
+        common, rare, _ = self.attributes
+        return np.asarray(np.diff(common.indptr) + np.diff(rare.indptr), dtype=np.float64)
 
     def magnitudes(self) -> tuple[FloatArray, FloatArray]:
         """For each parameter the sum of squares and the number of its entries that are not zero."""
         ones = np.ones((self.n_positions, self.n_labels)), np.ones((self.n_labels, self.n_labels))
         twin = copy.copy(self)
-        twin._common, twin._rare = (np.zeros(0), *self._common[1:]), (np.zeros(0), *self._rare[1:])
+        twin.attributes = self._with_entries(lambda entries: entries._replace(values=np.zeros(0)))
         if self._by_attribute is not None:
-            twin._by_attribute = (np.ones_like(self._by_attribute[0]), *self._by_attribute[1:])
+            twin._by_attribute = self._by_attribute._replace(values=np.ones_like(self._by_attribute.values))
         return self.squared(*ones), twin.adjoint(ones)
 
     def _adjoint(self, R: FloatArray, C: FloatArray, squared: bool) -> FloatArray:
         out = np.empty(self.size)
         out[: self.n_common] = self._common_sums(R, squared).ravel()[self._places]
-        values, *where = self._rare
+        _, rare, label = self.attributes
+        rare = rare.squared() if squared else rare
         G = np.zeros((len(self._ranges), self.n_state - self.n_common))
-        rare = (values**2 if squared else values, *where, self._rare_label, R)
-        self.workers.run(kernels.rare_sums, [(*rare, lo, hi, G[c]) for c, (lo, hi) in enumerate(self._ranges)])
+        self.workers.run(kernels.rare_sums, [(rare, label, R, lo, hi, G[c]) for c, (lo, hi) in enumerate(self._ranges)])
         G.sum(0, out=out[self.n_common : self.n_state])
         _, transition, start, end = self.parts(out)
         transition[:] = C[self.transitions[:, 0], self.transitions[:, 1]]
@@ -171,21 +179,20 @@ class ChainFeatures:
 
     def _common_sums(self, R: FloatArray, squared: bool) -> FloatArray:
         if self._by_attribute is not None:
-            (values, *where), ranges = self._by_attribute, Workers.balanced(self._by_attribute[2], 2.0 * R.size)
+            columns, ranges = self._by_attribute, Workers.balanced(self._by_attribute.indptr, 2.0 * R.size)
             table = np.empty(self._table_shape)
-            matrix = (values**2 if squared else values, *where, R, np.zeros(self.n_labels))
+            matrix = (*(columns.squared() if squared else columns), R, np.zeros(self.n_labels))
             self.workers.run(rows_times_matrix, [(*matrix, lo, hi, table) for lo, hi in ranges])
             return table
-        values, *where = self._common
+        common = self.attributes.common.squared() if squared else self.attributes.common
         tables = np.zeros((len(self._ranges), *self._table_shape))
-        common = (values**2 if squared else values, *where, R)
-        self.workers.run(kernels.common_sums, [(*common, lo, hi, tables[c]) for c, (lo, hi) in enumerate(self._ranges)])
+        self.workers.run(kernels.common_sums, [(common, R, lo, hi, tables[c]) for c, (lo, hi) in enumerate(self._ranges)])
         return np.asarray(tables.sum(0))
 
     def pair_rows(
         self, position: IntArray, label: IntArray, before: Any = -1, after: Any = -1, attributes: bool = True
-    ) -> tuple[Any, Any, Any]:
-        """Values (empty if all are 1), columns and row pointers of the weights that (position, label) pairs use.
+    ) -> Entries:
+        """The weights that (position, label) pairs use, a row of entries for each pair.
 
         Transitions from the label `before` and to the label `after` are among them, where these are not -1.
         """
@@ -202,18 +209,18 @@ class ChainFeatures:
         if self.ends:
             begin += self.n_labels * self.starts
             extra[:, 3] = np.where(np.isin(position, self.offsets[1:] - 1), begin + label, -1)
-        indptr, none = np.zeros(len(label) + 1, np.uint64), np.zeros(0)
-        nothing = (none, np.zeros(0, np.uint32), np.zeros(self.n_positions + 1, np.uint64))
-        common, rare = (self._common, self._rare) if attributes else (nothing, nothing)
-        weights = (common, rare, self._rare_label, numbers, self.n_common, extra, position, label)
+        nothing = Entries(np.zeros(0), np.zeros(0, np.uint32), np.zeros(self.n_positions + 1, np.uint64))
+        used = self.attributes if attributes else self._with_entries(lambda entries: nothing)
+        weights = (used, numbers, self.n_common, extra, position, label)
         ranges = Workers.ranges(len(label), 50.0 * len(label))
-        self.workers.run(kernels.pair_entries, [(*weights, False, lo, hi, indptr, nothing[1], none) for lo, hi in ranges])
-        np.cumsum(indptr, out=indptr)
-        indices = np.empty(int(indptr[-1]), np.uint32)
-        ones = not (len(common[0]) or len(rare[0]))
-        values = none if ones else np.empty(len(indices))
-        self.workers.run(kernels.pair_entries, [(*weights, True, lo, hi, indptr, indices, values) for lo, hi in ranges])
-        return values, indices, indptr
+        out = nothing._replace(indptr=np.zeros(len(label) + 1, np.uint64))
+        self.workers.run(kernels.pair_entries, [(*weights, False, lo, hi, out) for lo, hi in ranges])
+        np.cumsum(out.indptr, out=out.indptr)
+        out = out._replace(indices=np.empty(int(out.indptr[-1]), np.uint32))
+        if len(used.common.values) or len(used.rare.values):
+            out = out._replace(values=np.empty(len(out.indices)))
+        self.workers.run(kernels.pair_entries, [(*weights, True, lo, hi, out) for lo, hi in ranges])
+        return out
 
     def transition_numbers(self) -> IntArray:
         """The number of the weight of each transition, (labels, labels); -1 if it has none."""
@@ -222,20 +229,20 @@ class ChainFeatures:
         return numbers
 
     @property
-    def by_weight(self) -> tuple[Any, Any]:
-        """Common and rare attributes by column: values, positions and pointers."""
-        columns = self._table_shape[0], self.n_state - self.n_common
-        return tuple(transposed(part, k) for part, k in zip((self._common, self._rare), columns, strict=True))  # type: ignore[return-value]
+    def by_weight(self) -> Attributes:
+        """The attributes by column: the entries of each are its positions."""
+        common, rare, label = self.attributes
+        return Attributes(transposed(common, self._table_shape[0]), transposed(rare, self.n_state - self.n_common), label)
 
-    def signed_adjoint(self, by_weight: tuple[Any, Any], R: FloatArray, chain: IntArray, signs: FloatArray) -> FloatArray:
+    def signed_adjoint(self, by_weight: Attributes, R: FloatArray, chain: IntArray, signs: FloatArray) -> FloatArray:
         """The part of attributes of `adjoint` for a block of signs of the chains, (n_state, WIDTH)."""
-        common, rare = by_weight
+        common, rare, label = by_weight
         out, table = np.empty((self.n_state, WIDTH)), np.empty((*self._table_shape, WIDTH))
-        ranges = Workers.balanced(common[2], 2.0 * R.shape[1] * WIDTH * len(common[1]))
-        self.workers.run(kernels.common_blocks, [(*common, R, chain, signs, lo, hi, table) for lo, hi in ranges])
+        ranges = Workers.balanced(common.indptr, 2.0 * R.shape[1] * WIDTH * len(common.indices))
+        self.workers.run(kernels.common_blocks, [(common, R, chain, signs, lo, hi, table) for lo, hi in ranges])
         out[: self.n_common] = table.reshape(-1, WIDTH)[self._places]
-        ranges = Workers.balanced(rare[2], 2.0 * WIDTH * len(rare[1]))
-        weights = (*rare, self._rare_label, R, chain, signs)
+        ranges = Workers.balanced(rare.indptr, 2.0 * WIDTH * len(rare.indices))
+        weights = (rare, label, R, chain, signs)
         self.workers.run(kernels.rare_blocks, [(*weights, lo, hi, out[self.n_common :]) for lo, hi in ranges])
         return out
 
@@ -243,7 +250,7 @@ class ChainFeatures:
         """The map of some chains, in an order, with the same parameters."""
         twin = copy.copy(self)
         twin.offsets, positions = take_pieces(self.offsets, order)
-        twin._common, twin._rare = _take_rows(self._common, positions), _take_rows(self._rare, positions)
+        twin.attributes = self._with_entries(lambda entries: _take_rows(entries, positions))
         twin._by_attribute = None
         return twin._resized()
 
@@ -252,14 +259,19 @@ class ChainFeatures:
         twin = copy.copy(self)
         first, last = int(self.offsets[lo]), int(self.offsets[hi])
         twin.offsets = self.offsets[lo : hi + 1] - first
-        twin._common, twin._rare = ((*csr[:2], csr[2][first : last + 1]) for csr in (self._common, self._rare))
+        twin.attributes = self._with_entries(lambda entries: entries._replace(indptr=entries.indptr[first : last + 1]))
         twin._by_attribute = None
         return twin._resized()
+
+    def _with_entries(self, change: Callable[[Entries], Entries]) -> Attributes:
+        """The attributes with other entries."""
+        common, rare, label = self.attributes
+        return Attributes(change(common), change(rare), label)
 
     def _resized(self) -> ChainFeatures:
         """Self, after a change of the chains."""
         self.n_examples, self.n_positions = len(self.offsets) - 1, int(self.offsets[-1])
-        entries = sum(int(pointers[-1] - pointers[0]) for _, _, pointers in (self._common, self._rare))
+        entries = sum(int(part.indptr[-1] - part.indptr[0]) for part in self.attributes[:2])
         self._ranges = self.workers.ranges(self.n_positions, 4.0 * entries * max(1.0, self.n_labels / 4.0))
         return self
 
@@ -269,26 +281,19 @@ class ChainFeatures:
         c = b + self.n_labels * self.starts
         return theta[:a], theta[a:b], theta[b:c], theta[c:]
 
-    def step_layout(self) -> tuple[Any, ...]:
-        """What `kernels.sgd` needs to know of the map."""
-        mask, allowed = np.zeros(self._table_shape), np.zeros((self.n_labels, self.n_labels))
-        mask.ravel()[self._places] = 1.0
-        allowed[self.transitions[:, 0], self.transitions[:, 1]] = 1.0
-        return self._common, self._rare, self._rare_label, mask, allowed, self.starts, self.ends
-
     @property
-    def streams(self) -> tuple[Any, Any, Any] | None:
-        """Common and rare attributes as `kernels.attributes` reads them; None if the table is too large for every thread."""
-        return (self._common, self._rare, self._rare_label) if self._by_attribute is None else None
+    def streams(self) -> Attributes | None:
+        """The attributes, if they can be summed in one pass; None if the table is too large for every thread."""
+        return self.attributes if self._by_attribute is None else None
 
-    def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
-        """Copies of the weights: table of common attributes, of rare attributes, transitions, starts, ends."""
+    def unpack(self, theta: FloatArray) -> Weights:
+        """Copies of the weights, with zeros for pairs that have none."""
         state, transition, start, end = self.parts(theta)
         A = np.zeros((self.n_labels, self.n_labels))
         A[self.transitions[:, 0], self.transitions[:, 1]] = transition
-        return self._table(theta).copy(), state[self.n_common :].copy(), A, start.copy(), end.copy()
+        return Weights(self._table(theta).copy(), state[self.n_common :].copy(), A, start.copy(), end.copy())
 
-    def pack(self, weights: tuple[FloatArray, ...]) -> FloatArray:
+    def pack(self, weights: Weights) -> FloatArray:
         """The inverse of `unpack`."""
         table, rare, A, start, end = weights
         moves = A[self.transitions[:, 0], self.transitions[:, 1]]
@@ -317,29 +322,30 @@ def take_pieces(offsets: Any, order: Any) -> tuple[IntArray, IntArray]:
     return taken, np.repeat(offsets[:-1][order].astype(np.int64) - taken[:-1], lengths) + np.arange(taken[-1])
 
 
-def _take_rows(csr: tuple[Any, Any, Any], rows: Any) -> tuple[Any, Any, Any]:
-    """Some rows of values, columns and row pointers."""
-    values, indices, pointers = csr
+def _take_rows(matrix: Entries, rows: Any) -> Entries:
+    """Some rows."""
+    values, indices, pointers = matrix
     taken, entries = take_pieces(pointers, rows)
-    return values[entries] if len(values) else values, indices[entries], taken.astype(np.uint64)
+    return Entries(values[entries] if len(values) else values, indices[entries], taken.astype(np.uint64))
 
 
-def _csr(indices: Any, rows: Any, values: FloatArray | None, n_rows: int) -> tuple[Any, Any, Any]:
-    """Values (empty if all are 1), columns and row pointers, of entries in the order of their rows."""
+def _entries(indices: Any, rows: Any, values: FloatArray | None, n_rows: int) -> Entries:
+    """Entries that come in the order of their rows; without values if these are all 1."""
     pointers = np.zeros(n_rows + 1, np.uint64)
     pointers[1:] = np.cumsum(np.bincount(rows, minlength=n_rows))
-    return np.zeros(0) if values is None else values, indices.astype(np.uint32), pointers
+    return Entries(np.zeros(0) if values is None else values, indices.astype(np.uint32), pointers)
 
 
 def _scores(map_: ChainFeatures, table: FloatArray, theta: FloatArray, lo: int, hi: int, U: FloatArray) -> None:
-    kernels.common_scores(*map_._common, table, lo, hi, U)
-    kernels.rare_scores(*map_._rare, map_._rare_label, theta[map_.n_common : map_.n_state], lo, hi, U)
+    common, rare, label = map_.attributes
+    kernels.common_scores(common, table, lo, hi, U)
+    kernels.rare_scores(rare, label, theta[map_.n_common : map_.n_state], lo, hi, U)
 
 
-def transposed(matrix: tuple[Any, Any, Any], n_columns: int) -> tuple[Any, Any, Any]:
+def transposed(matrix: Entries, n_columns: int) -> Entries:
     """The same entries by column."""
     values, indices, indptr = matrix
     values = values if len(values) else np.ones(len(indices))
-    out = np.empty_like(values), np.empty_like(indices), np.zeros(n_columns + 1, np.uint64)
+    out = Entries(np.empty_like(values), np.empty_like(indices), np.zeros(n_columns + 1, np.uint64))
     transpose(values, indices, indptr, *out)
     return out

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.results import FloatArray, IntArray
+from ..kernels.tuples import Attributes, Weights
 from .chain import ChainFeatures, Scores
 
 
@@ -43,15 +44,15 @@ class TiedFeatures:
         return self.collect(self.inner.squared(R, C))
 
     @property
-    def streams(self) -> Any:
+    def streams(self) -> Attributes | None:
         """See `ChainFeatures`."""
         return self.inner.streams
 
-    def unpack(self, theta: FloatArray) -> tuple[FloatArray, ...]:
+    def unpack(self, theta: FloatArray) -> Weights:
         """See `ChainFeatures`."""
         return self.inner.unpack(theta[self.group])
 
-    def pack(self, sums: tuple[FloatArray, ...]) -> FloatArray:
+    def pack(self, sums: Weights) -> FloatArray:
         """The sums over each group of what `ChainFeatures` packs."""
         return self.collect(self.inner.pack(sums))
 

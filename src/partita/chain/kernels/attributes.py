@@ -1,8 +1,8 @@
 """Scores of labels from the attributes of a position, and back.
 
-A position has two lists of attributes. *Common* ones occur with many labels and have a whole row of weights in a small
-table, which stays in the cache. *Rare* ones have a weight only for the labels they were seen with: those of attribute j are
-``first[j] : first[j + 1]`` of the weights, for the labels `label`. Where `values` is empty every attribute has the value 1.
+A position has two lists of attributes (`tuples.Attributes`). *Common* ones occur with many labels and have a whole row
+of weights in a small table, which stays in the cache. *Rare* ones have a weight only for the labels they were seen with, and
+their entries are these weights.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ _0, _1, _2, _3, _4 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.
 
 
 @sum_kernel
-def common_scores(values, indices, indptr, table, lo, hi, U):
+def common_scores(common, table, lo, hi, U):
     """U[i] = sum_q values[q] table[indices[q]]."""
+    values, indices, indptr = common
     n = table.shape[1]
     ones = len(values) == 0
     for i in range(lo, hi):
@@ -41,8 +42,9 @@ def common_scores(values, indices, indptr, table, lo, hi, U):
 
 
 @sum_kernel
-def rare_scores(values, indices, indptr, label, theta, lo, hi, U):
+def rare_scores(rare, label, theta, lo, hi, U):
     """U[i, label[f]] += values[q] theta[f] for the weights f = indices[q] of i."""
+    values, indices, indptr = rare
     ones = len(values) == 0
     for i in range(lo, hi):
         row = U[i]
@@ -52,8 +54,9 @@ def rare_scores(values, indices, indptr, label, theta, lo, hi, U):
 
 
 @sum_kernel
-def common_sums(values, indices, indptr, R, lo, hi, table):
+def common_sums(common, R, lo, hi, table):
     """table[indices[q]] += values[q] R[i]."""
+    values, indices, indptr = common
     n = table.shape[1]
     ones = len(values) == 0
     for i in range(lo, hi):
@@ -66,8 +69,9 @@ def common_sums(values, indices, indptr, R, lo, hi, table):
 
 
 @sum_kernel
-def rare_sums(values, indices, indptr, label, R, lo, hi, G):
+def rare_sums(rare, label, R, lo, hi, G):
     """G[f] += values[q] R[i, label[f]] for the weights f = indices[q] of i."""
+    values, indices, indptr = rare
     ones = len(values) == 0
     for i in range(lo, hi):
         row = R[i]
@@ -77,14 +81,16 @@ def rare_sums(values, indices, indptr, label, R, lo, hi, G):
 
 
 @kernel
-def pair_entries(common, rare, label, numbers, n_common, extra, position, wanted, fill, lo, hi, indptr, indices, values):
-    """The weights that label ``wanted[x]`` at ``position[x]`` uses: with `fill` their numbers and values, else
-    ``indptr[x + 1]``, how many they are.
+def pair_entries(attributes, numbers, n_common, extra, position, wanted, fill, lo, hi, out):
+    """The weights that label ``wanted[x]`` at ``position[x]`` uses, row x of `out`: with `fill` their numbers and values,
+    else ``out.indptr[x + 1]``, how many they are.
 
     ``numbers[slot, k]`` is the weight of a common attribute, -1 if there is none; rare ones follow those
     `n_common`. Entries of `extra`, a row for each pair, are weights with the value 1, or -1.
     """
-    (common_values, common_indices, common_indptr), (rare_values, rare_indices, rare_indptr) = common, rare
+    common_values, common_indices, common_indptr = attributes.common
+    rare_values, rare_indices, rare_indptr = attributes.rare
+    label, (values, indices, indptr) = attributes.label, out
     ones = len(values) == 0
     for x in range(lo, hi):
         t, k = position[x], wanted[x]
@@ -116,11 +122,12 @@ def pair_entries(common, rare, label, numbers, n_common, extra, position, wanted
 
 
 @sum_kernel
-def common_blocks(values, positions, indptr, R, chain, signs, lo, hi, out):
+def common_blocks(common, R, chain, signs, lo, hi, out):
     """out[j, k] = sum_t X[t, j] R[t, k] signs[chain[t]]: a block of sums, each with its own signs of the chains.
 
-    The attributes are given by column: attribute j is at `positions` ``indptr[j] : indptr[j + 1]``.
+    The entries are given by column: those of attribute j are its positions.
     """
+    values, positions, indptr = common
     n = R.shape[1]
     for j in range(lo, hi):
         out[j] = 0.0
@@ -137,8 +144,9 @@ def common_blocks(values, positions, indptr, R, chain, signs, lo, hi, out):
 
 
 @sum_kernel
-def rare_blocks(values, positions, indptr, label, R, chain, signs, lo, hi, out):
+def rare_blocks(rare, label, R, chain, signs, lo, hi, out):
     """out[f] = sum_t X[t, f] R[t, label[f]] signs[chain[t]], as `common_blocks`."""
+    values, positions, indptr = rare
     for f in range(lo, hi):
         a, b = spread(0.0), spread(0.0)
         for q in range(indptr[f], indptr[f + 1]):

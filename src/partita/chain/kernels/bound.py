@@ -1,4 +1,4 @@
-"""Upper bounds of log Z of chains along a line, for any scores, -inf included."""
+"""Upper bounds of log Z of chains along a line, for any scores, -inf included: forward messages, and what they sum over."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _squares(e, M, F, dA, f, out):
 
 @sum_kernel
 def _column(log_a, A, F, V, dA, v):
-    """log sum, mean, variance and mean of V for one label v, by logarithms: where all weights underflow."""
+    """Log-sum-exp, mean, variance and mean of V for one label v, in the log domain: where all weights underflow."""
     n = len(log_a)
     best = -np.inf
     for u in range(n):
@@ -121,30 +121,89 @@ def _column(log_a, A, F, V, dA, v):
 
 
 @sum_kernel
-def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, variance, above):
-    """Along (dU, dA) from scores (U, A), for each of the chains lo..hi (those with log Z = -inf get zeros):
+def _weigh(log_a, e, V, F, X, g, h):
+    """g = e F and h = e V; then F and X are -inf where there are no labellings."""
+    for u in range(len(log_a)):
+        g[u] = e[u] * F[u]
+        h[u] = e[u] * V[u]
+        if not log_a[u] > -np.inf:
+            F[u] = -np.inf
+            X[u] = -np.inf
 
-    - curvature: K with log Z(t) <= log Z(0) + t slope + K t^2 / 2 for all t >= 0;
-    - nearby: the same for all t <= radius;
-    - variance: the second derivative at 0, which is the variance of the score (dU, dA) of a labelling;
-    - above: how far the largest score of a labelling is above the mean.
 
-    F[v] is the mean score up to a position whose label is v, V[v] the variance, X[v] the largest score; F and X are kept
-    up to a common constant.
+@sum_kernel
+def _normalise(top, z, log_z, f, inner):
+    """From sums z of weights to their logarithms, and from sums f and inner to means; z gets 1 / z, 0 if that is lost."""
+    for v in range(len(top)):
+        if z[v] > SAFE:
+            log_z[v] = top[v] + math.log(z[v])
+            z[v] = 1.0 / z[v]
+        else:
+            log_z[v] = -np.inf
+            z[v] = 0.0
+        f[v] *= z[v]
+        inner[v] *= z[v]
+
+
+@sum_kernel
+def _worst(log_z, f, v2, x_max, U, t, radius):
+    """The largest curvature of the sums for the labels that are possible at t, for all steps and for those up to radius."""
+    worst, worst_near = 0.0, 0.0
+    for v in range(len(log_z)):
+        b = x_max[v] - f[v]
+        if log_z[v] > -np.inf and U[t, v] > -np.inf:
+            c = one_sided(b, v2[v])
+            worst = max(worst, c)
+            if c > worst_near:
+                worst_near = max(worst_near, min(c, within(b, v2[v], radius)))
+    return worst, worst_near
+
+
+@sum_kernel
+def _conclude(log_a, F, V, X, e, K, K_near, radius):
+    """Curvature, nearby, variance and above of a chain, from its last position and the curvatures of the sums before."""
+    total, mean, spread, rest = 0.0, 0.0, 0.0, 0.0
+    furthest, highest = -np.inf, -np.inf
+    for v in range(len(log_a)):
+        if log_a[v] > -np.inf:
+            total += e[v]
+            mean += e[v] * F[v]
+            furthest = max(furthest, F[v])
+            highest = max(highest, X[v])
+    if not total > 0.0:
+        return 0.0, 0.0, 0.0, 0.0
+    mean /= total
+    for v in range(len(log_a)):
+        if log_a[v] > -np.inf:
+            spread += e[v] * (F[v] - mean) ** 2
+            rest += e[v] * V[v]
+    spread /= total
+    c = one_sided(furthest - mean, spread)
+    K += c
+    K_near += min(c, within(furthest - mean, spread, radius))
+    variance = spread + rest / total
+    above = highest - mean
+    curvature = min(K, one_sided(above, variance))
+    nearby = min(min(K_near, curvature), within(above, variance, radius))
+    return curvature, nearby, variance, above
+
+
+@sum_kernel
+def line_bounds(scores, along, offsets, radius, lo, hi, bounds):
+    """The `bounds` (`tuples.LineBounds`) of the chains lo..hi from `scores` on the half-line `along`; zeros for chains
+    with log Z = -inf. Those nearby are for steps up to `radius`.
+
+    By the label v of a position, log_a[v] is the forward message in the log domain, F[v] the mean score along the line up to
+    there, V[v] its variance and X[v] the largest; F and X are kept up to a common constant. Sums over the label u before v
+    are log_z, the means f of F + dA and inner of V, the variance v2, and the largest F + dA and X + dA.
     """
+    (U, A), (dU, dA) = scores, along
     n = U.shape[1]
     width = padded(n)
-    M, N, barrier = np.zeros((n, width)), np.zeros((n, width)), np.empty((n, n))
-    top, log_a, log_z, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    F, V, X, g, h = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    z, f, inner, v2, x_max, score_max = (
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-    )
+    M, N, barrier, top = np.zeros((n, width)), np.zeros((n, width)), np.empty((n, n)), np.empty(n)
+    log_a, e, F, V, X, g, h = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    z, f, inner = np.empty(width), np.empty(width), np.empty(width)
+    log_z, v2, x_max, score_max = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     _columns(A, dA, top, M, N, barrier)
     for s in range(lo, hi):
         start, stop = offsets[s], offsets[s + 1]
@@ -155,7 +214,7 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
             X[v] = dU[start, v]
             V[v] = 0.0
         for t in range(start + 1, stop + 1):
-            # rescale the row of t - 1
+            # Messages with a largest one of 1, scores less their mean; a kernel of its own would sum in another order.
             largest, shift, live = -np.inf, 0.0, 0
             for u in range(n):
                 largest = max(largest, log_a[u])
@@ -173,42 +232,21 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
                 X[u] -= shift
             if t == stop:
                 break
-            # sums over the label u of t - 1, for each label v of t
-            for u in range(n):
-                g[u] = e[u] * F[u]
-                h[u] = e[u] * V[u]
-                if not log_a[u] > -np.inf:
-                    F[u] = -np.inf
-                    X[u] = -np.inf
+            _weigh(log_a, e, V, F, X, g, h)
             times(M, e, 0, z, 0)
             times(M, h, 0, inner, 0)
             times(M, g, 0, f, 0)
             add_times(N, e, 0, f, 0)
             _largest(F, barrier, x_max)
             _largest(X, barrier, score_max)
-            for v in range(n):
-                v2[v] = 0.0
-                if z[v] > SAFE:
-                    log_z[v] = top[v] + math.log(z[v])
-                    z[v] = 1.0 / z[v]
-                else:
-                    log_z[v] = -np.inf
-                    z[v] = 0.0
-                f[v] *= z[v]
-                inner[v] *= z[v]
+            _normalise(top, z, log_z, f, inner)
+            v2[:] = 0.0
             _squares(e, M, F, dA, f, v2)
             for v in range(n):
                 v2[v] *= z[v]
                 if z[v] == 0.0 and x_max[v] > -np.inf:
                     log_z[v], f[v], v2[v], inner[v] = _column(log_a, A, F, V, dA, v)
-            worst, worst_near = 0.0, 0.0
-            for v in range(n):
-                b = x_max[v] - f[v]
-                if log_z[v] > -np.inf and U[t, v] > -np.inf:
-                    c = one_sided(b, v2[v])
-                    worst = max(worst, c)
-                    if c > worst_near:
-                        worst_near = max(worst_near, min(c, within(b, v2[v], radius)))
+            worst, worst_near = _worst(log_z, f, v2, x_max, U, t, radius)
             K += worst
             K_near += worst_near
             for v in range(n):
@@ -216,30 +254,5 @@ def line_bounds(U, A, dU, dA, offsets, radius, lo, hi, curvature, nearby, varian
                 F[v] = f[v] + dU[t, v]
                 X[v] = score_max[v] + dU[t, v]
                 V[v] = v2[v] + inner[v]
-        total, mean, spread, rest = 0.0, 0.0, 0.0, 0.0
-        furthest, highest = -np.inf, -np.inf
-        for v in range(n):
-            if log_a[v] > -np.inf:
-                total += e[v]
-                mean += e[v] * F[v]
-                furthest = max(furthest, F[v])
-                highest = max(highest, X[v])
-        if not total > 0.0:
-            curvature[s] = 0.0
-            nearby[s] = 0.0
-            variance[s] = 0.0
-            above[s] = 0.0
-            continue
-        mean /= total
-        for v in range(n):
-            if log_a[v] > -np.inf:
-                spread += e[v] * (F[v] - mean) ** 2
-                rest += e[v] * V[v]
-        spread /= total
-        c = one_sided(furthest - mean, spread)
-        K += c
-        K_near += min(c, within(furthest - mean, spread, radius))
-        variance[s] = spread + rest / total
-        above[s] = highest - mean
-        curvature[s] = min(K, one_sided(above[s], variance[s]))
-        nearby[s] = min(min(K_near, curvature[s]), within(above[s], variance[s], radius))
+        found = _conclude(log_a, F, V, X, e, K, K_near, radius)
+        bounds.curvature[s], bounds.nearby[s], bounds.variance[s], bounds.above[s] = found

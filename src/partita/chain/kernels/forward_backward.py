@@ -1,13 +1,11 @@
-"""Sums over the labellings of chains, for training: in probabilities, rescaled at every position, without logarithms.
+"""Forward-backward on chains, for training: in probabilities, rescaled at every position, without logarithms.
 
-A chain occupies rows ``offsets[s] : offsets[s + 1]`` of the scores U (positions x labels). All chains share the transition
-scores; `M` holds ``exp(A - shift)`` and `MT` its transpose, both with rows padded by zeros to a multiple of four.
-What a gradient needs is kept for Hessian products: `alpha` (each row sums to 1), `P` (probabilities of labels), and `B`: the
-probability of labels u, v at t-1, t is ``alpha[t-1, u] M[u, v] B[t, v]``. `B` and `P` carry the weight of their chain.
+All chains share the scores of transitions, as factors (`tuples.Transitions`). What a gradient needs is kept for
+Hessian products (`tuples.Messages`).
 
 Labels that are `NEGLIGIBLE` at their position are left out, which also keeps clear of subnormal numbers (they are many times
-slower). They may matter after all where likely labels lead nowhere. The backward sums tell: what one unit of label v at t
-would have contributed. Where that is `DECISIVE`, the chain is counted as `hard` and done again with logarithms.
+slower). They may matter after all where likely labels lead nowhere. The backward messages tell: what one unit of label v at
+t would have contributed. Where that is `DECISIVE`, the chain is counted as `hard` and done again in the log domain.
 """
 
 from __future__ import annotations
@@ -17,7 +15,8 @@ import numpy as np
 from ...numerics.jit import sum_kernel
 from ...numerics.simd import LANES, load, spread, store
 from .blocks import WIDTH
-from .forward_backward_padded import add_times, padded_sums, times
+from .forward_backward_padded import add_times, padded_forward_backward, times, workspace
+from .tuples import Chains
 
 
 @sum_kernel
@@ -42,21 +41,18 @@ def _add_outer(X, Y, length, C):
 
 
 @sum_kernel
-def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
-    """log Z of the chains lo..hi and what Hessian products need; C += weighted counts of transitions, up to the factor M.
+def forward_backward(U, transitions, chains, lo, hi, messages, C, log_z):
+    """log Z and messages of the chains lo..hi at scores U; C += weighted counts of transitions, up to the factor M.
 
-    Returns how many chains are hard; their log_z is NaN and their rows of alpha, B and P are zero.
+    Returns how many chains are hard; their log_z is NaN and their messages are zero.
     """
-    n, width = U.shape[1], M.shape[1]
+    (offsets, w), (alpha, B, P) = chains, messages
+    n, width = U.shape[1], transitions.M.shape[1]
     longest = 0
     for s in range(lo, hi):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    u, a, b, p = (
-        np.full((longest, width), -np.inf),
-        np.empty((longest, width)),
-        np.empty((longest, width)),
-        np.empty((longest, width)),
-    )
+    u, room = workspace(longest, width)
+    a, b, p = room
     whole, hard = np.zeros(2, np.int64), 0
     for s in range(lo, hi):
         start, length = offsets[s], offsets[s + 1] - offsets[s]
@@ -64,7 +60,7 @@ def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
         for t in range(length):
             for v in range(n):
                 u[t, v] = U[start + t, v]
-        hard += padded_sums(u, M, MT, shift, whole, w[s : s + 1], a, b, p, C, log_z[s : s + 1])
+        hard += padded_forward_backward(u, transitions, Chains(whole, w[s : s + 1]), room, C, log_z[s : s + 1])
         for t in range(length):
             for v in range(n):
                 alpha[start + t, v] = a[t, v]
@@ -76,13 +72,15 @@ def sums(U, M, MT, shift, offsets, w, lo, hi, alpha, B, P, C, log_z):
 
 
 @sum_kernel
-def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
-    """Derivative of the weighted probabilities of labels (R) and, up to the factor M, of transitions along (dU, dA).
+def hessian_product(transitions, change, messages, dU, offsets, lo, hi, R, C):
+    """Derivative of the marginals (R) and, up to the factor M, of expected transitions along (dU, dA): forward-backward of
+    expected scores.
 
-    N and NT are ``M * dA`` and its transpose. C gets all but ``dA`` times the expected counts, which the caller adds. With
-    the expected score of the past up to t given label v at t, F, and of the future after t, x, the derivative of the
+    `change` are the transitions times dA, N and NT. C gets all but ``dA`` times the expected counts, which the caller adds.
+    With the expected score of the past up to t given label v at t, F, and of the future after t, x, the derivative of the
     probability of labels u, v at t-1, t is ``alpha(u) M(u, v) B(v) (F(u) + dA(u, v) + dU(v) + x(v) - mean)``.
     """
+    (M, MT, _), (N, NT, _), (alpha, B, P) = transitions, change, messages
     n = dU.shape[1]
     longest = 0
     for s in range(lo, hi):
@@ -130,8 +128,9 @@ def hessian_product(M, MT, N, NT, alpha, B, P, dU, offsets, lo, hi, R, C):
 
 
 @sum_kernel
-def residual_counts(M, alpha, B, offsets, y, w, lo, hi, out):
+def residual_counts(M, messages, chains, y, lo, hi, out):
     """out[s - lo]: the transitions of chain s less their expected number, weighted."""
+    (alpha, B, _), (offsets, w) = messages, chains
     n = M.shape[0]
     for s in range(lo, hi):
         C, rows = out[s - lo], slice(offsets[s], offsets[s + 1])
@@ -145,12 +144,12 @@ def residual_counts(M, alpha, B, offsets, y, w, lo, hi, out):
 
 
 @sum_kernel
-def signed_counts(M, alpha, B, offsets, y, w, signs, lo, hi, out):
+def signed_counts(M, messages, chains, y, signs, lo, hi, out):
     """out[u n + v] += signs[s] times what `residual_counts` has for chain s; `signs` is a block."""
     n = M.shape[0]
     C = np.empty((1, n, n))
     for s in range(lo, hi):
-        residual_counts(M, alpha, B, offsets, y, w, s, s + 1, C)
+        residual_counts(M, messages, chains, y, s, s + 1, C)
         a, b, place = load(signs, s * WIDTH), load(signs, s * WIDTH + LANES), 0
         for u in range(n):
             for v in range(n):
@@ -161,8 +160,9 @@ def signed_counts(M, alpha, B, offsets, y, w, signs, lo, hi, out):
 
 
 @sum_kernel
-def variances(P, offsets, w, lo, hi, out):
+def variances(P, chains, lo, hi, out):
     """w p (1 - p) of the labels of the chains lo..hi, where P holds w p."""
+    offsets, w = chains
     for s in range(lo, hi):
         for t in range(offsets[s], offsets[s + 1]):
             for v in range(P.shape[1]):

@@ -1,8 +1,9 @@
-"""Sums over the labellings of chains, in the log domain: slow, but exact whatever the potentials.
+"""Forward-backward on chains in the log domain: slow, but exact whatever the potentials.
 
 A sequence is the rows lo:hi of E (positions, labels). Pairwise potentials are A of shape (1, n, n), one matrix for all, or
-(positions, n, n), where A[t] leads from t - 1 into t. -inf forbids. Rows of log alpha and log beta are kept with a largest
-entry of zero: differences within a row are all that marginals need, and they lose no digits on long sequences.
+(positions, n, n), where A[t] leads from t - 1 into t. -inf forbids. Forward and backward messages, log alpha and log beta,
+are kept with a largest entry of zero in each row: differences within a row are all that marginals need, and they lose no
+digits on long sequences.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from ...numerics.math import exp
 
 @kernel
 def _log_product(x, M, m, out):
-    """out[v] = log sum_u exp(x[u] + M[u, v]); m is scratch. Inner loops run over v: they vectorise without reordering."""
+    """A product by log-sum-exp, out[v] = log sum_u exp(x[u] + M[u, v]); m is scratch.
+
+    Inner loops run over v: they vectorise without reordering.
+    """
     n = len(x)
     for v in range(n):
         m[v] = -np.inf
@@ -49,7 +53,7 @@ def _shift(row):
 
 @kernel
 def log_forward(E, A, lo, hi, alpha):
-    """Return log Z of a sequence, -inf if it is impossible; rows of alpha get log alpha up to a constant of the row.
+    """Forward messages of a sequence, log alpha up to a constant of the row; returns log Z, -inf if it is impossible.
 
     Of an impossible sequence, rows of alpha after the first impossible one are not written.
     """
@@ -79,7 +83,7 @@ def log_forward(E, A, lo, hi, alpha):
 
 @kernel
 def log_backward(E, A, lo, hi, beta):
-    """Rows of beta get log beta up to a constant of the row; the last row is zero."""
+    """Backward messages of a sequence, log beta up to a constant of the row; the last row is zero."""
     n = E.shape[1]
     shared = A.shape[0] == 1
     scratch = np.empty(n)
@@ -97,7 +101,7 @@ def log_backward(E, A, lo, hi, beta):
 
 @kernel
 def log_marginals(E, A, lo, hi, alpha, beta, log_z, P):
-    """P[t] = the probability of each label at t; zero if the sequence is impossible."""
+    """Marginals, P[t] = the probability of each label at t; zero if the sequence is impossible."""
     n = E.shape[1]
     for t in range(lo, hi):
         row = P[t]
@@ -165,7 +169,7 @@ def longest(offsets, lo, hi):
 
 @kernel
 def log_partition(E, A, offsets, lo, hi, log_z):
-    """log Z of sequences lo:hi; -inf for an impossible one."""
+    """log Z of sequences lo:hi by forward messages; -inf for an impossible one."""
     alpha = np.empty((longest(offsets, lo, hi), E.shape[1]))
     for i in range(lo, hi):
         log_z[i] = log_forward(E, A, offsets[i], offsets[i + 1], alpha)
@@ -173,7 +177,7 @@ def log_partition(E, A, offsets, lo, hi, log_z):
 
 @kernel
 def infer(E, A, offsets, lo, hi, log_z, P, C):
-    """log Z and label marginals of sequences lo:hi; their pair marginals are added to C as by `log_pairs`."""
+    """Forward-backward: log Z and label marginals of sequences lo:hi; pair marginals are added to C as by `log_pairs`."""
     length = longest(offsets, lo, hi)
     alpha, beta = np.empty((length, E.shape[1])), np.empty((length, E.shape[1]))
     for i in range(lo, hi):
@@ -188,7 +192,7 @@ def infer(E, A, offsets, lo, hi, log_z, P, C):
 
 @kernel
 def _mixture(x, inner):
-    """log sum exp x, and the mean of `inner` plus the entropy of p proportional to exp(x).
+    """The log-sum-exp of x, and the mean of `inner` plus the entropy of p proportional to exp(x).
 
     The largest weight is kept apart from the rest: its -log p is then exact when p is close to one.
     """

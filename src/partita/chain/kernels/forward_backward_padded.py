@@ -1,6 +1,7 @@
-"""Forward and backward sums of chains whose rows are padded to a multiple of four, four labels at a time.
+"""Forward-backward in scaled probabilities on rows that are padded to a multiple of four, four labels at a time.
 
-Scores of the padding are -inf, so that its probabilities are zero; see `kernels.forward_backward` for what the arrays hold.
+Scores of the padding are -inf, so that its probabilities are zero. See `forward_backward` for the scaling and what it leaves
+out, and `tuples` for what the arrays hold.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from ...numerics.simd import (
     LANES,
     MOST_ONE,
     MOST_TWO,
+    add_outer_row,
     add_row,
-    add_two_rows,
+    add_two_outer_rows,
     exponential,
     larger,
     largest,
@@ -25,6 +27,7 @@ from ...numerics.simd import (
     store,
     total,
 )
+from .tuples import Messages, Workspace
 
 #: The difference to the best score at a position from which a label is left out: a factor of 1e-140.
 NEGLIGIBLE = -322.0
@@ -41,13 +44,20 @@ def padded(n):
 
 
 @sum_kernel
+def workspace(rows, width):
+    """Room for the scores and messages of so many positions."""
+    U = np.full((rows, width), -np.inf)
+    return Workspace(U, Messages(np.empty((rows, width)), np.empty((rows, width)), np.empty((rows, width))))
+
+
+@sum_kernel
 def add_times(M, x, place, out, target):
     """out[target : target + width] += x[place : place + rows] M, in flat places."""
     n, width = M.shape
     c = 0
     while c < width:
         vectors = min(MOST_ONE, (width - c) // LANES)
-        add_row(M, c, n, width, x, place, 1, out, target + c, vectors)
+        add_row(M, c, n, width, x, place, out, target + c, vectors)
         c += vectors * LANES
 
 
@@ -58,7 +68,7 @@ def times(M, x, place, out, target):
     c = 0
     while c < width:
         vectors = min(MOST_ONE, (width - c) // LANES)
-        set_row(M, c, n, width, x, place, 1, out, target + c, vectors)
+        set_row(M, c, n, width, x, place, out, target + c, vectors)
         c += vectors * LANES
 
 
@@ -71,16 +81,19 @@ def add_outer(X, Y, start, stop, C):
         vectors = min(MOST_TWO, (width - c) // LANES)
         u = 0
         while u + 2 <= n:
-            add_two_rows(Y, first + c, rows, width, X, start * width + u, width, C, u * width + c, vectors)
+            add_two_outer_rows(Y, first + c, rows, width, X, start * width + u, C, u * width + c, vectors)
             u += 2
         if u < n:
-            add_row(Y, first + c, rows, width, X, start * width + u, width, C, u * width + c, vectors)
+            add_outer_row(Y, first + c, rows, width, X, start * width + u, C, u * width + c, vectors)
         c += vectors * LANES
+
+
+# What is called for every chain or position takes arrays one by one: taken out of a tuple, each would be counted.
 
 
 @sum_kernel
 def forward(U, M, shift, start, stop, alpha, B):
-    """Forward sums of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""
+    """Forward messages of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""
     width = U.shape[1]
     log_z, part, scale = shift * (stop - start - 1), 0.0, 1.0  # small parts first: they lose fewer digits
     for t in range(start, stop):
@@ -117,7 +130,10 @@ def forward(U, M, shift, start, stop, alpha, B):
 
 @sum_kernel
 def backward(MT, weight, start, stop, x, y, z, alpha, B, P):
-    """Backward sums of one chain after `forward`; returns False if it is hard. There is room for a row in x, y and z."""
+    """Backward messages and marginals of one chain after `forward`; returns False if it is hard.
+
+    There is room for a row in each of x, the backward message of a position up to a factor, y and z.
+    """
     width = P.shape[1]
     last = (stop - 1) * width
     for v in range(0, width, LANES):
@@ -149,8 +165,9 @@ def backward(MT, weight, start, stop, x, y, z, alpha, B, P):
 
 
 @sum_kernel
-def padded_sums(U, M, MT, shift, offsets, w, alpha, B, P, C, log_z):
-    """As `kernels.forward_backward.sums`, for padded arrays."""
+def padded_forward_backward(U, transitions, chains, messages, C, log_z):
+    """As `kernels.forward_backward.forward_backward`, for padded arrays and all chains."""
+    (M, MT, shift), (offsets, w), (alpha, B, P) = transitions, chains, messages
     x, y, z = np.empty(U.shape[1]), np.empty(U.shape[1]), np.empty(U.shape[1])
     hard = 0
     for s in range(len(w)):

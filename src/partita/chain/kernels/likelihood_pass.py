@@ -1,58 +1,39 @@
-"""Loss and gradient of chains in one pass: scores, sums and their pull-back, a few chains at a time, within the cache.
+"""Loss and gradient of chains in one pass: scores, forward-backward, pull-back, a few chains at a time, within the cache.
 
-The layout of attributes is that of `kernels.attributes`, the sums are those of `kernels.forward_backward`.
+Scores and their pull-back are those of `kernels.attributes`, forward-backward is that of `kernels.forward_backward_padded`.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...numerics.jit import sum_kernel
 from .attributes import common_scores, common_sums, rare_scores, rare_sums
 from .forward_backward import variances
-from .forward_backward_padded import padded_sums
-from .windows import window_sums
+from .forward_backward_padded import padded_forward_backward, workspace
+from .tuples import Chains, Entries, Totals
+from .windows import cut, window_sums
+
+#: Positions that are done together.
+ROOM = 512
 
 
 @sum_kernel
-def accumulate(
-    common, rare, label, weights, A, M, MT, shift, offsets, windows, w, room, factors, variance, lo, hi, table_sum, rare_sum,
-    first_sum, last_sum, C, ends, log_z
-):  # fmt: skip
-    """Sum the weighted expectations of the features of the chains lo..hi; returns how many chains are hard.
+def accumulate(attributes, values, weights, transitions, chains, windows, variance, lo, hi, totals):
+    """Sum the weighted expectations of the features of the chains lo..hi into `totals`; returns how many chains are hard.
 
-    `weights` are the table of common attributes, those of rare ones, and what labels get for standing first and last. `C`
-    gets transitions up to the factor M. Sums are taken with `factors` as the values of common and rare attributes; with
-    `variance`, of variances instead of expectations. `room` is the number of positions that are done together.
-    `windows` (where those of each chain begin, and see `kernels.windows`) are summed instead of the chains if there
-    are any, with one weight each; `ends` gets the transitions to the labels around them.
+    Sums are taken with other `values` of common and rare attributes, which may be their squares; with `variance`, of
+    variances instead of expectations. If there are `windows`, they are summed over instead of the chains, and have the
+    weights. `weights` have what labels get for standing first and last, zeros if that is nothing.
     """
-    table, theta, first, last = weights
-    common_values, common_indices, common_indptr = common
-    rare_values, rare_indices, rare_indptr = rare
-    n, width = M.shape
+    offsets, w = chains
+    common, rare, label = attributes
+    table, theta, A, first, last = weights
+    room, width = ROOM, transitions.M.shape[1]
     for s in range(lo, hi):
         room = max(room, offsets[s + 1] - offsets[s])
-    U, alpha, B, P = (
-        np.full((room, width), -np.inf),
-        np.empty((room, width)),
-        np.empty((room, width)),
-        np.empty((room, width)),
-    )
-    whole = len(windows[0]) == 0
-    copies = 0 if whole else room
-    extra = (
-        np.full((copies, width), -np.inf),
-        np.empty((copies, width)),
-        np.empty((copies, width)),
-        np.empty((copies, width)),
-    )
-    table_sum[:] = 0.0
-    rare_sum[:] = 0.0
-    first_sum[:] = 0.0
-    last_sum[:] = 0.0
-    C[:] = 0.0
-    ends[:] = 0.0
+    whole = len(windows.begin) == 0
+    U, messages = workspace(room, width)
+    P, extra = messages.P, workspace(0 if whole else room, width)
+    _clear(totals)
     hard, s = 0, lo
     while s < hi:
         e = s + 1
@@ -61,27 +42,55 @@ def accumulate(
         start, count = offsets[s], offsets[e] - offsets[s]
         local = offsets[s : e + 1] - start
         pointers = slice(start, offsets[e] + 1)
-        c_indptr, r_indptr = common_indptr[pointers], rare_indptr[pointers]
-        common_scores(common_values, common_indices, c_indptr, table, 0, count, U)
-        rare_scores(rare_values, rare_indices, r_indptr, label, theta, 0, count, U)
-        for i in range(e - s):
-            for v in range(n):
-                U[local[i], v] += first[v]
-            for v in range(n):
-                U[local[i + 1] - 1, v] += last[v]
+        c_indptr, r_indptr = common.indptr[pointers], rare.indptr[pointers]
+        common_scores(Entries(common.values, common.indices, c_indptr), table, 0, count, U)
+        rare_scores(Entries(rare.values, rare.indices, r_indptr), label, theta, 0, count, U)
+        _add_ends(local, first, last, U)
         if whole:
-            hard += padded_sums(U, M, MT, shift, local, w[s:e], alpha, B, P, C, log_z[s:e])
+            few = Chains(local, w[s:e])
+            hard += padded_forward_backward(U, transitions, few, messages, totals.counts, totals.log_z[s:e])
             if variance:
-                variances(P, local, w[s:e], 0, e - s, P)
+                variances(P, few, 0, e - s, P)
         else:
-            a, b = windows[0][s], windows[0][e]
-            hard += window_sums(U, A, M, MT, shift, start, windows, w, a, b, extra, variance, P, ends, C, log_z)
-        for i in range(e - s):
-            for v in range(n):
-                first_sum[v] += P[local[i], v]
-            for v in range(n):
-                last_sum[v] += P[local[i + 1] - 1, v]
-        common_sums(factors[0], common_indices, c_indptr, P, 0, count, table_sum)
-        rare_sums(factors[1], rare_indices, r_indptr, label, P, 0, count, rare_sum)
+            a, b = windows.begin[s], windows.begin[e]
+            here = Totals(totals.weights, totals.counts, totals.log_z[a:b])
+            hard += window_sums(U, A, transitions, cut(windows, a, b, start), w[a:b], variance, extra, P, here)
+        _sum_ends(P, local, totals.weights.first, totals.weights.last)
+        common_sums(Entries(values[0], common.indices, c_indptr), P, 0, count, totals.weights.table)
+        rare_sums(Entries(values[1], rare.indices, r_indptr), label, P, 0, count, totals.weights.rare)
         s = e
     return hard
+
+
+@sum_kernel
+def _clear(totals):
+    """Set all sums to zero."""
+    table, rare, transitions, first, last = totals.weights
+    table[:] = 0.0
+    rare[:] = 0.0
+    first[:] = 0.0
+    last[:] = 0.0
+    totals.counts[:] = 0.0
+    transitions[:] = 0.0
+
+
+@sum_kernel
+def _add_ends(offsets, first, last, U):
+    """Add what labels get for standing first and last."""
+    n = len(first)
+    for i in range(len(offsets) - 1):
+        for v in range(n):
+            U[offsets[i], v] += first[v]
+        for v in range(n):
+            U[offsets[i + 1] - 1, v] += last[v]
+
+
+@sum_kernel
+def _sum_ends(P, offsets, first, last):
+    """Sum the marginals of first and of last positions."""
+    n = len(first)
+    for i in range(len(offsets) - 1):
+        for v in range(n):
+            first[v] += P[offsets[i], v]
+        for v in range(n):
+            last[v] += P[offsets[i + 1] - 1, v]

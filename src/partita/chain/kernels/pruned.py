@@ -1,9 +1,7 @@
 """Covariances of chains on the labels that are likely, many directions at a time.
 
-Positions with one likely label cut a chain into *segments* of open positions, ``segments[s] : segments[s + 1]``. The likely
-labels of open position i are the *pairs* ``first[i] : first[i + 1]``, with probabilities `p`. Transitions between the
-pairs of neighbours i - 1 and i are the edges from ``edges[i]`` on, the pairs of i next to each other, with probabilities
-`e`. Both carry the weight of their chain. Directions are columns of blocks (`kernels.blocks`).
+Positions with one likely label cut a chain into *segments* of open positions, with *pairs* of position and label, and edges
+between them (`tuples.Segments`). Directions are columns of blocks (`kernels.blocks`).
 """
 
 from __future__ import annotations
@@ -16,15 +14,15 @@ from .blocks import WIDTH
 
 
 @sum_kernel
-def condition(M, alpha, B, P, position, label, before, after, first, edges, segments, lo, hi, p, e):
-    """Probabilities of pairs and edges given that only likely labels occur.
+def condition(M, messages, position, before, after, segments, lo, hi):
+    """Fill in the probabilities of pairs and edges given that only likely labels occur: backward, then forward.
 
-    See `kernels.forward_backward` for M, alpha, B and P.
-
-    `before` and `after` are the labels of certain neighbours, -1 where there is no such neighbour.
+    Open position i is at ``position[i]``. `before` and `after` are the labels of certain neighbours, -1 where there is no
+    such neighbour.
     """
+    (alpha, B, P), (offsets, first, label, edges, p, e) = messages, segments
     for s in range(lo, hi):
-        begin, end = segments[s], segments[s + 1]
+        begin, end = offsets[s], offsets[s + 1]
         weight = 0.0
         for v in range(P.shape[1]):
             weight += P[position[begin], v]
@@ -73,16 +71,17 @@ def condition(M, alpha, B, P, position, label, before, after, first, edges, segm
 
 
 @sum_kernel
-def covariances(p, e, label, first, edges, segments, n, dU, dA, lo, hi, R, C):
+def covariances(segments, n, dU, dA, lo, hi, R, C):
     """R and C: derivatives of the weighted probabilities of pairs, and of transitions, along each direction.
 
     ``dU[x]`` and ``dA[a n + b]`` are the directions. C gets all but ``dA`` times the expected counts. With m the expected
     score of the past up to a pair, its own included, and f that of the future, the derivative of the probability of a
     pair is ``p (m + f - mean)``, and that of an edge ``e (m + dA + dU + f - mean)``.
     """
+    offsets, first, label, edges, p, e = segments
     future, ahead, zero = np.empty((n, WIDTH)), np.empty((n, WIDTH)), spread(0.0)
     for s in range(lo, hi):
-        begin, end = segments[s], segments[s + 1]
+        begin, end = offsets[s], offsets[s + 1]
         mean0, mean1, weight = zero, zero, 0.0
         for i in range(begin, end):
             here, stop = first[i], first[i + 1]
@@ -133,10 +132,11 @@ def covariances(p, e, label, first, edges, segments, n, dU, dA, lo, hi, R, C):
 
 
 @sum_kernel
-def draws(p, e, label, first, edges, segments, n, uniforms, lo, hi, R, C):
+def draws(segments, n, uniforms, lo, hi, R, C):
     """R and C: labellings drawn at random, less their means, times the roots of the weights; one for each direction."""
+    offsets, first, label, edges, p, e = segments
     for s in range(lo, hi):
-        begin, end = segments[s], segments[s + 1]
+        begin, end = offsets[s], offsets[s + 1]
         weight = 0.0
         for y in range(first[begin], first[begin + 1]):
             weight += p[y]

@@ -1,8 +1,7 @@
 """Stochastic gradient steps on single chains, with updates of the weights in use only.
 
-Weights are stored divided by a common factor, so that l2 shrinks all of them at once. The layout of attributes is that of
-`kernels.attributes`: a table of rows for common ones, in which `mask` is 1 where there is a weight, and single weights for
-rare ones.
+Weights are stored divided by a common factor, so that l2 shrinks all of them at once. Gradients are by forward-backward in
+scaled probabilities (`kernels.forward_backward_padded`).
 """
 
 from __future__ import annotations
@@ -19,95 +18,120 @@ SMALL = 1e-9
 
 
 @sum_kernel
-def descend(
-    common, rare, label, mask, allowed, starts, ends, offsets, y, weights, order, lam, eta0, t0, table, theta, A, first, last
-):
+def descend(attributes, chains, y, mask, order, lam, eta0, t0, weights):
     """One step per chain in `order`, with rates ``eta0 / (1 + lam eta0 t)`` for t = t0, t0 + 1, ...
 
-    Returns the sum of the losses met and the number of chains left out because their sums lost digits.
+    `mask` is 1 where there is a weight. Returns the sum of the losses met and the number of chains left out because their
+    sums lost digits.
     """
+    offsets, A = chains.offsets, weights.transitions
     n = A.shape[0]
     longest = 0
     for s in order:
         longest = max(longest, offsets[s + 1] - offsets[s])
-    total = np.int64(offsets[-1])
     width = padded(n)
     M, MT = np.zeros((n, width)), np.zeros((n, width))
-    U, alpha, B = np.full((total, width), -np.inf), np.empty((longest, width)), np.empty((longest, width))
-    R, C = np.empty((longest, width)), np.empty((n, width))
-    x, row, z = np.empty(width), np.empty(width), np.empty(width)
+    U = np.full((np.int64(offsets[-1]), width), -np.inf)
+    alpha, B, R = np.empty((longest, width)), np.empty((longest, width)), np.empty((longest, width))
+    C, x, row, z = np.empty((n, width)), np.empty(width), np.empty(width), np.empty(width)
     factor, loss, hard, t = 1.0, 0.0, 0, t0
-    common_values, common_indices, common_indptr = common
-    rare_values, rare_indices, rare_indptr = rare
     for s in order:
         start, stop = offsets[s], offsets[s + 1]
-        length = stop - start
-        rows = U[start:stop]
-        common_scores(common_values, common_indices, common_indptr, table, start, stop, U)
-        rare_scores(rare_values, rare_indices, rare_indptr, label, theta, start, stop, U)
-        if starts:
-            for v in range(n):
-                rows[0, v] += first[v]
-        if ends:
-            for v in range(n):
-                rows[length - 1, v] += last[v]
-        for i in range(length):
-            for v in range(n):
-                rows[i, v] *= factor
-        shift = 0.0
-        for u in range(n):
-            for v in range(n):
-                shift = max(shift, factor * A[u, v])
-        for u in range(n):
-            for v in range(n):
-                M[u, v] = exp(factor * A[u, v] - shift)
-        for u in range(n):
-            for v in range(n):
-                MT[v, u] = M[u, v]
-        log_z = forward(rows, M, shift, 0, length, alpha, B)
+        length, rows, labels = stop - start, U[start:stop], y[start:stop]
+        _score(attributes, weights, factor, start, stop, U)
+        log_z = forward(rows, M, _exponentiate(A, factor, M, MT), 0, length, alpha, B)
         if np.isnan(log_z) or not backward(MT, 1.0, 0, length, x, row, z, alpha, B, R):
             hard += 1
             continue
         C[:] = 0.0
         add_outer(alpha, B, 0, length, C)
-        score = 0.0
-        for i in range(length):
-            score += rows[i, y[start + i]]
-            if i > 0:
-                score += factor * A[y[start + i - 1], y[start + i]]
-        loss += weights[s] * (log_z - score)
+        loss += chains.weights[s] * (log_z - _labelling_score(rows, A, factor, labels))
         eta = eta0 / (1.0 + lam * eta0 * t)
         t += 1.0
         factor *= 1.0 - eta * lam
-        step = eta * weights[s] / factor
-        for u in range(n):
-            for v in range(n):
-                A[u, v] -= step * allowed[u, v] * C[u, v] * M[u, v]
-        for i in range(length):
-            here = y[start + i]
-            if i > 0:
-                A[y[start + i - 1], here] += step * allowed[y[start + i - 1], here]
-            R[i, here] -= 1.0
-            for v in range(n):
-                R[i, v] *= step
-        if starts:
-            for v in range(n):
-                first[v] -= R[0, v]
-        if ends:
-            for v in range(n):
-                last[v] -= R[length - 1, v]
-        _subtract(common, rare, label, mask, R, start, stop, table, theta)
+        step = eta * chains.weights[s] / factor
+        _step_transitions(step, mask.transitions, C, M, labels, A)
+        _scale_residual(step, labels, n, R)
+        _step_attributes(attributes, mask.table, R, start, stop, weights)
         if factor < SMALL:
-            _rescale(factor, table, theta, A, first, last)
+            _rescale(factor, weights)
             factor = 1.0
-    _rescale(factor, table, theta, A, first, last)
+    _rescale(factor, weights)
     return loss, hard
 
 
 @sum_kernel
-def _subtract(common, rare, label, mask, R, start, stop, table, theta):
-    values, indices, indptr = common
-    n = R.shape[1]
+def _score(attributes, weights, factor, start, stop, U):
+    """Scores of the labels of one chain."""
+    n = len(weights.transitions)
+    common_scores(attributes.common, weights.table, start, stop, U)
+    rare_scores(attributes.rare, attributes.label, weights.rare, start, stop, U)
+    for v in range(len(weights.first)):
+        U[start, v] += weights.first[v]
+    for v in range(len(weights.last)):
+        U[stop - 1, v] += weights.last[v]
+    for i in range(start, stop):
+        for v in range(n):
+            U[i, v] *= factor
+
+
+@sum_kernel
+def _exponentiate(A, factor, M, MT):
+    """M = exp(factor A - shift) and its transpose; returns the shift."""
+    n, shift = A.shape[0], 0.0
+    for u in range(n):
+        for v in range(n):
+            shift = max(shift, factor * A[u, v])
+    for u in range(n):
+        for v in range(n):
+            M[u, v] = exp(factor * A[u, v] - shift)
+    for u in range(n):
+        for v in range(n):
+            MT[v, u] = M[u, v]
+    return shift
+
+
+@sum_kernel
+def _labelling_score(U, A, factor, y):
+    """The score of the labels y of one chain."""
+    score = 0.0
+    for i in range(len(y)):
+        score += U[i, y[i]]
+        if i > 0:
+            score += factor * A[y[i - 1], y[i]]
+    return score
+
+
+@sum_kernel
+def _step_transitions(step, allowed, C, M, y, A):
+    """A step against the gradient: expected transitions, C times M, less those of the labels y."""
+    n = A.shape[0]
+    for u in range(n):
+        for v in range(n):
+            A[u, v] -= step * allowed[u, v] * C[u, v] * M[u, v]
+    for i in range(1, len(y)):
+        A[y[i - 1], y[i]] += step * allowed[y[i - 1], y[i]]
+
+
+@sum_kernel
+def _scale_residual(step, y, n, R):
+    """From marginals to the gradient in the scores of labels, times the step."""
+    for i in range(len(y)):
+        R[i, y[i]] -= 1.0
+        for v in range(n):
+            R[i, v] *= step
+
+
+@sum_kernel
+def _step_attributes(attributes, mask, R, start, stop, weights):
+    """A step against the gradient in the weights of attributes, starts and ends."""
+    table, theta = weights.table, weights.rare
+    for v in range(len(weights.first)):
+        weights.first[v] -= R[0, v]
+    for v in range(len(weights.last)):
+        weights.last[v] -= R[stop - start - 1, v]
+    values, indices, indptr = attributes.common
+    n = table.shape[1]
     for i in range(start, stop):
         row = R[i - start]
         for q in range(indptr[i], indptr[i + 1]):
@@ -115,7 +139,7 @@ def _subtract(common, rare, label, mask, R, start, stop, table, theta):
             a, m = table[indices[q]], mask[indices[q]]
             for k in range(n):
                 a[k] -= w * m[k] * row[k]
-    values, indices, indptr = rare
+    (values, indices, indptr), label = attributes.rare, attributes.label
     for i in range(start, stop):
         row = R[i - start]
         for q in range(indptr[i], indptr[i + 1]):
@@ -124,7 +148,9 @@ def _subtract(common, rare, label, mask, R, start, stop, table, theta):
 
 
 @sum_kernel
-def _rescale(factor, table, theta, A, first, last):
+def _rescale(factor, weights):
+    """Multiply all weights by the factor that they are stored divided by."""
+    table, theta, A, first, last = weights
     for row in range(table.shape[0]):
         for k in range(table.shape[1]):
             table[row, k] *= factor

@@ -1,12 +1,17 @@
-"""Labellings of chains: their scores, the best, the k best, random ones. Conventions of `chain_log`.
+"""Labellings of chains: their scores, the best (Viterbi), the n best, random ones (forward filtering, backward sampling).
+
+Conventions of `chain_log`.
 
 Scores are added from left to right everywhere, so that the score of a labelling has the same bits wherever it comes from.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from ...core.results import FloatArray
 from ...numerics.jit import kernel
 from ...numerics.math import exp
 from .forward_backward_log import log_forward, longest
@@ -23,8 +28,8 @@ def score(E, A, offsets, y, lo, hi, out):
 
 
 @kernel
-def _best_scores(E, A, lo, hi, D):
-    """D[t, v] = the score of the best labelling of the positions up to t that ends in v."""
+def _viterbi_scores(E, A, lo, hi, D):
+    """D[t, v] = the score of the best labelling of the positions up to t that ends in v: Viterbi's forward recursion."""
     n = E.shape[1]
     for t in range(lo, hi):
         row = D[t - lo]
@@ -57,7 +62,7 @@ def _first_best(row):
 
 @kernel
 def _best_before(D, A, lo, t, v):
-    """The best label at t - 1 given v at t, the smallest of equals: cheaper to find on the way back than to store."""
+    """The best label at t - 1 given v at t, the smallest of equals: a back-pointer, cheaper to find than to store."""
     M = A[0 if A.shape[0] == 1 else t]
     row = D[t - lo - 1]
     best = 0
@@ -71,12 +76,12 @@ def _best_before(D, A, lo, t, v):
 
 
 @kernel
-def argmax(E, A, offsets, lo, hi, y, value):
+def viterbi(E, A, offsets, lo, hi, y, value):
     """The best labellings of sequences lo:hi and their scores; -inf, and no labelling, for an impossible one."""
     D = np.empty((longest(offsets, lo, hi), E.shape[1]))
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
-        _best_scores(E, A, a, b, D)
+        _viterbi_scores(E, A, a, b, D)
         v = _first_best(D[b - a - 1])
         value[i] = D[b - a - 1, v]
         if value[i] == -np.inf:
@@ -87,13 +92,38 @@ def argmax(E, A, offsets, lo, hi, y, value):
             y[t - 1] = v
 
 
+class _Ranked(NamedTuple):
+    """The labellings of one sequence that were found so far, by the label v that they end in at position t.
+
+    Attributes
+    ----------
+    D : array of shape (length, n)
+        Scores of the best ones.
+    S, B : arrays of shape (length, n, k)
+        ``S[t, v, j]`` is the score of the j-th best, which goes on from the one of rank r that ends in u at t - 1:
+        ``B[t, v, j] = u k + r``.
+    known : array of shape (length, n)
+        How many are in S and B.
+    path, used : arrays of shape (length,) and (n,)
+        Scratch.
+    """
+
+    D: FloatArray
+    S: FloatArray
+    B: Any
+    known: Any
+    path: Any
+    used: Any
+
+
 @kernel
-def _next_labelling(E, A, lo, t, v, D, S, B, known, path, used):
+def _next_labelling(E, A, lo, t, v, ranked):
     """Find one more labelling that ends in v at t: the best after the `known[t, v]` ones found before.
 
     Each comes from the best of what the labels u at t - 1 have still to offer. Only the u taken last needs a labelling more,
     and so on to the left: a way down and back up instead of a recursion.
     """
+    D, S, B, known, path, used = ranked
     n, k = D.shape[1], S.shape[2]
     bottom = t
     path[t - lo] = v
@@ -133,21 +163,21 @@ def _next_labelling(E, A, lo, t, v, D, S, B, known, path, used):
 
 
 @kernel
-def kbest(E, A, offsets, lo, hi, Y, value):
+def n_best(E, A, offsets, lo, hi, Y, value):
     """The len(Y) best labellings of sequences lo:hi, best first; -1 and -inf where there are no more.
 
-    S[t, v, j] is the score of the j-th best labelling that ends in v at t, and B[t, v, j] = u k + (rank at t - 1). They are
-    filled on demand (the recursive enumeration of Jimenez and Marzal), at most k labels per position: the cost beyond that
-    of the best labelling is k n per position.
+    Labellings are ranked on demand (the recursive enumeration of Jimenez and Marzal), at most k labels per position: the
+    cost beyond that of Viterbi is k n per position.
     """
     n, k = E.shape[1], Y.shape[0]
     length = longest(offsets, lo, hi)
     D, S, B = np.empty((length, n)), np.empty((length, n, k)), np.empty((length, n, k), np.int64)
     known, path = np.empty((length, n), np.int64), np.empty(length, np.int64)
     used, used_last = np.empty(n, np.int64), np.empty(n, np.int64)
+    ranked = _Ranked(D, S, B, known, path, used)
     for i in range(lo, hi):
         a, b = offsets[i], offsets[i + 1]
-        _best_scores(E, A, a, b, D)
+        _viterbi_scores(E, A, a, b, D)
         known[: b - a] = 0
         used_last[:] = 0
         end = b - a - 1
@@ -166,7 +196,7 @@ def kbest(E, A, offsets, lo, hi, Y, value):
             rank = used_last[v]
             used_last[v] += 1
             if j + 1 < k and known[end, v] <= rank + 1:
-                _next_labelling(E, A, a, b - 1, v, D, S, B, known, path, used)
+                _next_labelling(E, A, a, b - 1, v, ranked)
             for t in range(b - 1, a, -1):
                 Y[j, t] = v
                 if rank == 0:
@@ -201,7 +231,7 @@ def _choose(cumulative, uniform):
 
 @kernel
 def sample(E, A, offsets, uniforms, lo, hi, log_z, Y):
-    """Y[s, t]: random labellings of sequences lo:hi, drawn from the last position back by uniforms[s, t].
+    """Y[s, t]: random labellings of sequences lo:hi, by forward filtering and backward sampling with uniforms[s, t].
 
     log_z is filled too; there is no labelling of an impossible sequence.
     """

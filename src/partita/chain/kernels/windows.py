@@ -1,19 +1,21 @@
 """Windows of chains as chains of their own, and their sums added up again at the positions that they come from.
 
-Row r of the windows is position ``rows[r]``. A window between labels that are known gets the scores of the transitions from
-the label before (`left`) and into the label after it (`right`); -1 where the window begins or ends the chain.
+A window (`tuples.Windows`) between labels that are known gets the scores of the transitions from the label before and
+into the label after it.
 """
 
 from __future__ import annotations
 
 from ...numerics.jit import kernel, sum_kernel
 from .forward_backward import variances
-from .forward_backward_padded import padded_sums
+from .forward_backward_padded import padded_forward_backward
+from .tuples import Chains, Windows
 
 
 @kernel
-def unroll(U, A, rows, offsets, left, right, lo, hi, out):
+def unroll(U, A, windows, lo, hi, out):
     """Scores of the labels of the windows lo..hi."""
+    _, rows, offsets, left, right = windows
     n = A.shape[0]
     for w in range(lo, hi):
         first, last = offsets[w], offsets[w + 1] - 1
@@ -30,8 +32,9 @@ def unroll(U, A, rows, offsets, left, right, lo, hi, out):
 
 
 @kernel
-def add_boundaries(P, offsets, left, right, lo, hi, C):
+def add_boundaries(P, windows, lo, hi, C):
     """Add what the labels at the ends of the windows lo..hi say of the transitions into and out of them."""
+    _, _, offsets, left, right = windows
     n = C.shape[0]
     for w in range(lo, hi):
         first, last = offsets[w], offsets[w + 1] - 1
@@ -57,29 +60,37 @@ def collect(P, rows, pointers, lo, hi, out):
 
 
 @sum_kernel
-def window_sums(U, A, M, MT, shift, base, windows, w, lo, hi, room, variance, R, ends, C, log_z):
-    """As `kernels.forward_backward_padded.padded_sums` for the windows lo..hi, whose rows are ``rows - base`` of U.
+def cut(windows, lo, hi, base):
+    """The windows lo..hi alone, of chains that begin at position `base`."""
+    begin, rows, offsets, left, right = windows
+    start = offsets[lo]
+    return Windows(begin, rows[start : offsets[hi]] - base, offsets[lo : hi + 1] - start, left[lo:hi], right[lo:hi])
 
-    R gets the sums over windows at each row, `ends` those of transitions from and to known labels, both with `variance` of
-    variances; C gets the transitions inside, up to the factor M. `room` are four arrays for a few windows at a time.
+
+@sum_kernel
+def window_sums(U, A, transitions, windows, w, variance, room, R, totals):
+    """As `kernels.forward_backward_padded.padded_forward_backward` for windows with weights w, whose rows are those of U.
+
+    R gets the marginals summed over windows at each row, the weights of transitions in `totals` those of transitions from
+    and to known labels, both with `variance` of variances; its counts get the transitions inside, up to the factor M. `room`
+    is for a few windows at a time.
     """
-    _, rows, offsets, left, right = windows
-    scores, alpha, B, P = room
-    n, hard, i = A.shape[0], 0, lo
+    scores, messages = room
+    P, ends, n, hard, i = messages.P, totals.weights.transitions, A.shape[0], 0, 0
     R[:] = 0.0
-    while i < hi:
+    while i < len(w):
         j = i + 1
-        while j < hi and offsets[j + 1] - offsets[i] <= len(scores):
+        while j < len(w) and windows.offsets[j + 1] - windows.offsets[i] <= len(scores):
             j += 1
-        start = offsets[i]
-        local, local_rows = offsets[i : j + 1] - start, rows[start : offsets[j]] - base
-        unroll(U, A, local_rows, local, left[i:j], right[i:j], 0, j - i, scores)
-        hard += padded_sums(scores, M, MT, shift, local, w[i:j], alpha, B, P, C, log_z[i:j])
+        few = cut(windows, i, j, 0)
+        chains = Chains(few.offsets, w[i:j])
+        unroll(U, A, few, 0, j - i, scores)
+        hard += padded_forward_backward(scores, transitions, chains, messages, totals.counts, totals.log_z[i:j])
         if variance:
-            variances(P, local, w[i:j], 0, j - i, P)
-        add_boundaries(P, local, left[i:j], right[i:j], 0, j - i, ends)
-        for r in range(len(local_rows)):
-            t = local_rows[r]
+            variances(P, chains, 0, j - i, P)
+        add_boundaries(P, few, 0, j - i, ends)
+        for r in range(len(few.rows)):
+            t = few.rows[r]
             for v in range(n):
                 R[t, v] += P[r, v]
         i = j

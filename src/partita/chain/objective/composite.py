@@ -15,7 +15,7 @@ from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
 from ...objectives.l1 import mixture_divergence
 from ..features.chain import ChainFeatures, Scores
-from ..kernels import viterbi
+from ..kernels import tuples, viterbi
 from ..structure.windows import Windows, WindowSums
 from .batches import indicators
 from .likelihood import ChainObjective, ChainObjectivePoint
@@ -106,10 +106,9 @@ class ChainComposite(ChainObjective):
         return self.windows.coverage(self.window_weights)
 
     @property
-    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
+    def pieces(self) -> tuple[tuples.Windows, FloatArray]:
         """What `kernels.likelihood_pass` sums over, and its weights."""
-        w = self.windows
-        return (w.by_chain, w.rows, w.offsets, w.left, w.right), self.window_weights
+        return self.windows.layout, self.window_weights
 
     def sums(self, scores: Scores) -> WindowSums:
         """Sums over the labels of all windows."""

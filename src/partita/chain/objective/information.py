@@ -26,6 +26,7 @@ from ..features.chain import transposed
 from ..kernels import blocks
 from ..kernels.blocks import WIDTH
 from ..kernels.forward_backward import residual_counts, signed_counts
+from ..kernels.tuples import Entries
 from ..structure.pruned import PrunedChains
 from .batches import observed
 from .composite import CompositePoint
@@ -85,9 +86,9 @@ class PrunedHessian:
         used[f.n_state :] = True
         self.active = np.flatnonzero(used)
         number = np.cumsum(used) - 1
-        self._rows = (values, number[indices].astype(np.uint32), pointers)
+        self._rows = Entries(values, number[indices].astype(np.uint32), pointers)
         columns = transposed(self._rows, len(self.active))
-        self._columns = columns if len(values) else (values, *columns[1:])
+        self._columns = columns if len(values) else columns._replace(values=values)
         moves = f.transition_numbers().ravel()
         self._moves = np.flatnonzero(moves >= 0)
         self._weights = number[moves[self._moves]]
@@ -101,7 +102,7 @@ class PrunedHessian:
         work = 2.0 * WIDTH * len(indices)
         self._ranges = Workers.ranges(len(self.active), 10.0 * WIDTH * len(self.active))
         self._row_ranges = Workers.balanced(pointers, work)
-        self._column_ranges = Workers.balanced(self._columns[2], work)
+        self._column_ranges = Workers.balanced(columns.indptr, work)
         self._scores, self._changes = np.empty((2, len(c.label), WIDTH))
         self._own, self._inverse = self.added[self.active], 1.0 / np.maximum(self.diagonal[self.active], 1e-300)
 
@@ -246,7 +247,7 @@ class ChainScores:
         self.features, self.workers = f, o.workers
         self._chain = np.repeat(np.arange(f.n_examples), o.lengths)
         self._R = observed(o.y, f.offsets, o.weights, f.n_labels)[0] - sums.P
-        self._state = (sums.M, sums.alpha, sums.B, f.offsets, o.y, o.weights)
+        self._state = (sums.transitions.M, sums.messages, sums.chains, o.y)
         self._by_weight: Any = None
         self._ranges = Workers.balanced(f.offsets, 2.0 * f.n_labels**2 * f.n_positions)
 

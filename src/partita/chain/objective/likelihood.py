@@ -24,6 +24,7 @@ from ..bounds import DenseChains, LineBound
 from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
 from ..kernels.likelihood_pass import accumulate
+from ..kernels.tuples import WHOLE, Chains, Totals, Weights, Windows
 from ..structure.forward_backward import ChainSums, transition_factors
 from .batches import ChainBatches, observed
 from .majorization import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
@@ -33,8 +34,6 @@ from .sweeps import ChainSweeps
 POWER = 0.25
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
-#: Positions that one pass keeps in the cache.
-ROOM = 512
 
 
 class ChainObjective(PenalizedObjective):
@@ -191,9 +190,9 @@ class ChainObjective(PenalizedObjective):
         return ChainSums(*scores, self.features.offsets, self.weights, self.workers, self.buffers)
 
     @property
-    def pieces(self) -> tuple[tuple[IntArray, ...], FloatArray]:
-        """What `kernels.likelihood_pass` sums over, none for whole chains, and its weights."""
-        return (np.zeros(0, np.int64),) * 5, self.weights
+    def pieces(self) -> tuple[Windows, FloatArray]:
+        """What `kernels.likelihood_pass` sums over, and its weights."""
+        return WHOLE, self.weights
 
     def one_pass(self, theta: FloatArray, variance: bool = False) -> tuple[float, FloatArray] | None:
         """The weighted sum of log Z and its gradient in theta, or with `variance` a diagonal; None if a chain is hard.
@@ -201,28 +200,34 @@ class ChainObjective(PenalizedObjective):
         Nothing of the size of the data is stored: a few chains at a time stay in the cache.
         """
         f, n = self.features, self.features.n_labels
-        table, rare, A, start, end = f.unpack(theta)
-        first, last = (part if len(part) else np.zeros(n) for part in (start, end))
-        first, last = np.where(self.forbidden_starts, -np.inf, first), np.where(self.forbidden_ends, -np.inf, last)
-        if self.forbidden is not None:
-            A[self.forbidden] = -np.inf
-        M, MT, shift = transition_factors(A)
-        common, others, label = f.streams  # type: ignore[misc]
-        factors = (common[0] ** 2, others[0] ** 2) if variance else (common[0], others[0])
+        attributes, own = f.streams, f.unpack(theta)
+        assert attributes is not None, "the map is not one for a single pass"
+        weights, (windows, w) = self._ruled(own), self.pieces
+        transitions, log_z = transition_factors(weights.transitions), np.empty(len(w))
         ranges = Workers.balanced(f.offsets, 12.0 * n * n * f.n_positions)
         if self._parts is None:
-            shapes = (table.shape, rare.shape, (n,), (n,), M.shape, A.shape)
+            shapes = [*(part.shape for part in weights), transitions.M.shape]
             self._parts = [np.empty((len(ranges), *shape)) for shape in shapes]
-        windows, weights = self.pieces
-        parts, log_z = self._parts, np.empty(len(weights))
-        scores = (common, others, label, (table, rare, first, last), A, M, MT, shift, f.offsets, windows, weights, ROOM)
-        rows = [(*scores, factors, variance, lo, hi) for lo, hi in ranges]
-        tasks = [(*row, *(part[i] for part in parts), log_z) for i, row in enumerate(rows)]
+        *sums, counts = self._parts
+        values = tuple(part.values**2 if variance else part.values for part in attributes[:2])
+        data = (attributes, values, weights, transitions, Chains(f.offsets, w), windows, variance)
+        totals = [Totals(Weights(*(part[i] for part in sums)), counts[i], log_z) for i in range(len(ranges))]
+        tasks = [(*data, lo, hi, total) for (lo, hi), total in zip(ranges, totals, strict=True)]
         if sum(self.workers.run(accumulate, tasks)):
             return None
-        tables, rares, firsts, lasts, C, around = (part.sum(0) for part in parts)
-        ends = (firsts[: len(start)], lasts[: len(end)])
-        return float((weights * log_z).sum()), f.pack((tables, rares, (C * M)[:, :n] + around, *ends))
+        table, rare, around, first, last = (part.sum(0) for part in sums)
+        moves = (counts.sum(0) * transitions.M)[:, :n] + around
+        gradient = f.pack(Weights(table, rare, moves, first[: len(own.first)], last[: len(own.last)]))
+        return float((w * log_z).sum()), gradient
+
+    def _ruled(self, weights: Weights) -> Weights:
+        """The weights with -inf for what is forbidden, and zeros for starts and ends that have none."""
+        A, n = weights.transitions, self.features.n_labels
+        if self.forbidden is not None:
+            A = np.where(self.forbidden, -np.inf, A)
+        first, last = (part if len(part) else np.zeros(n) for part in (weights.first, weights.last))
+        first, last = np.where(self.forbidden_starts, -np.inf, first), np.where(self.forbidden_ends, -np.inf, last)
+        return weights._replace(transitions=A, first=first, last=last)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from ...core.random import generator
 from ...core.rates import best_rate
 from ...core.results import FloatArray, IntArray
 from ..kernels import sgd
+from ..kernels.tuples import Chains, Weights
 
 if TYPE_CHECKING:
     from .likelihood import ChainLikelihood
@@ -44,8 +45,9 @@ class ChainSweeps:
         self._chains = np.flatnonzero(objective.weights)
         self._lambda = float(objective.penalty[0]) / len(self._chains)
         self._steps = 0.0
-        self._weights = objective.features.unpack(theta)
-        self._layout = (*objective.features.step_layout(), objective.features.offsets, objective.y, objective.weights)
+        f = objective.features
+        self._weights, mask = f.unpack(theta), f.unpack(np.ones(f.size))
+        self._data = (f.attributes, Chains(f.offsets, objective.weights), objective.y, mask)
         self.rate = self._calibrated()
 
     def _calibrated(self) -> float:
@@ -53,13 +55,12 @@ class ChainSweeps:
         scale = float(self.objective.weights[self._chains].mean())
 
         def loss(rate: float) -> float:
-            return self._run(sample, rate, tuple(part.copy() for part in self._weights))
+            return self._run(sample, rate, Weights(*(part.copy() for part in self._weights)))
 
         return best_rate(loss, FIRST_RATE / scale)
 
-    def _run(self, order: IntArray, rate: float, weights: tuple[FloatArray, ...]) -> float:
-        state = (*self._layout, order, self._lambda, rate, self._steps, *weights)
-        loss, hard = sgd.descend(*state)
+    def _run(self, order: IntArray, rate: float, weights: Weights) -> float:
+        loss, hard = sgd.descend(*self._data, order, self._lambda, rate, self._steps, weights)
         return float(loss) if hard < len(order) else np.inf
 
     def advance(self) -> None:

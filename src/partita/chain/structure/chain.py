@@ -145,7 +145,7 @@ class Chain:
         return log_z
 
     def infer(self, potentials: Potentials, engine: str = "auto", **options: Any) -> Result:
-        """log Z, and as marginals the pair of label probabilities and of expected transitions.
+        """Forward-backward: log Z, and as marginals the pair of label probabilities and of expected transitions.
 
         Expected transitions are summed over all positions if the pairwise potentials are shared. The engine is exact and
         has no options.
@@ -184,15 +184,18 @@ class Chain:
         self.workers.run(kernel, [(*inputs, lo, hi, *outputs) for lo, hi in ranges])
 
     def argmax(self, potentials: Potentials) -> tuple[IntArray, FloatArray]:
-        """The best labelling, flat, and its score for each sequence. Of equals, the one with the smallest last label."""
+        """The best labelling, flat, and its score for each sequence, by Viterbi.
+
+        Of equals, the one with the smallest last label.
+        """
         E, A = self._potentials(potentials)
         y, value = np.empty(self.n_positions, np.int64), np.empty(self.n_sequences)
-        self._run(viterbi.argmax, (E, A, self.offsets), (y, value))
+        self._run(viterbi.viterbi, (E, A, self.offsets), (y, value))
         self._check_possible(value > -np.inf)
         return y, value
 
     def kbest(self, potentials: Potentials, k: int) -> tuple[IntArray, FloatArray]:
-        """The k best labellings of each sequence, best first.
+        """The k best labellings of each sequence (n-best), best first.
 
         Returns
         -------
@@ -207,7 +210,7 @@ class Chain:
         check_memory(f"the k={k} best labellings", room, "Lower k, or give fewer or shorter sequences at a time")
         E, A = self._potentials(potentials)
         Y, value = np.empty((k, self.n_positions), np.int64), np.empty((k, self.n_sequences))
-        self._run(viterbi.kbest, (E, A, self.offsets), (Y, value))
+        self._run(viterbi.n_best, (E, A, self.offsets), (Y, value))
         self._check_possible(value[0] > -np.inf)
         return Y, value
 
@@ -216,7 +219,7 @@ class Chain:
         return min(self.n_sequences, self.workers.threads)
 
     def sample(self, potentials: Potentials, size: int, random_state: Any = None) -> IntArray:
-        """`size` independent labellings, shape (size, positions)."""
+        """`size` independent labellings, shape (size, positions), by forward filtering and backward sampling."""
         n = check_sample(size, self.n_positions)
         E, A = self._potentials(potentials)
         Y = np.empty((n, self.n_positions), np.int64)

@@ -1,4 +1,4 @@
-"""Sums over the labellings of many chains with common transition scores: what training asks for, as fast as possible."""
+"""Forward-backward on many chains with common transition scores: what training asks for, as fast as possible."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels import forward_backward as kernels, forward_backward_log
 from ..kernels.forward_backward_padded import padded
+from ..kernels.tuples import Chains, Messages, Transitions
 
 
 class ChainSums:
-    """log Z and marginals at scores (U, A), and how the marginals change with the scores.
+    """log Z and marginals at scores (U, A) by forward-backward, and how the marginals change with the scores.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ class ChainSums:
         Probability of each label, times the weight of its chain.
     C : array of shape (n_labels, n_labels)
         Expected number of each transition, weighted.
+    chains, transitions, messages : Chains, Transitions, Messages
+        What the kernels were given, and what they left.
     """
 
     def __init__(
@@ -48,21 +51,20 @@ class ChainSums:
     ) -> None:
         n = U.shape[1]
         self.offsets, self.weights, self.workers = offsets, weights, workers
-        self.M, self.MT, shift = transition_factors(A)
+        self.chains, self.transitions = Chains(offsets, weights), transition_factors(A)
         self.ranges = Workers.balanced(offsets, 6.0 * n * n * len(U))
-        self.alpha, self.B, self.P = (np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3))
-        self.log_z = np.empty(len(offsets) - 1)
-        counts = np.zeros((len(self.ranges), *self.M.shape))
-        scores = (U, self.M, self.MT, shift, offsets, weights)
-        rows = (self.alpha, self.B, self.P)
-        tasks = [(*scores, lo, hi, *rows, counts[i], self.log_z) for i, (lo, hi) in enumerate(self.ranges)]
-        self.n_hard = sum(workers.run(kernels.sums, tasks))
+        self.messages = Messages(*(np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3)))
+        self.P, self.log_z = self.messages.P, np.empty(len(offsets) - 1)
+        counts = np.zeros((len(self.ranges), *self.transitions.M.shape))
+        given = (U, self.transitions, self.chains)
+        tasks = [(*given, lo, hi, self.messages, counts[i], self.log_z) for i, (lo, hi) in enumerate(self.ranges)]
+        self.n_hard = sum(workers.run(kernels.forward_backward, tasks))
         self._counts = counts.sum(0)[:, :n]  # without the factor M
-        self.C = self._counts * self.M[:, :n]
+        self.C = self._counts * self.transitions.M[:, :n]
         if self.n_hard:
-            self._with_logarithms(U, A)
+            self._in_log_domain(U, A)
 
-    def _with_logarithms(self, U: FloatArray, A: FloatArray) -> None:
+    def _in_log_domain(self, U: FloatArray, A: FloatArray) -> None:
         """Do the hard chains again. Hessian products do without them."""
         n, A3 = len(A), A.reshape(1, *A.shape)
         C = np.zeros((1, n, n))
@@ -84,8 +86,7 @@ class ChainSums:
 
     def variances(self, out: FloatArray) -> FloatArray:
         """The variance of the indicator of each label, weighted."""
-        tasks = [(self.P, self.offsets, self.weights, lo, hi, out) for lo, hi in self.ranges]
-        self.workers.run(kernels.variances, tasks)
+        self.workers.run(kernels.variances, [(self.P, self.chains, lo, hi, out) for lo, hi in self.ranges])
         return out
 
     def diagonal(self, out: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -95,18 +96,19 @@ class ChainSums:
     def product(self, dU: FloatArray, dA: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """The derivative of (P, C) along (dU, dA), the first part in `out` if given: a product with the loss's Hessian."""
         n = len(dA)
-        N, NT = _padded(self.M[:, :n] * dA)
+        M = self.transitions.M[:, :n]
+        change = Transitions(*_padded(M * dA), self.transitions.shift)
         R, parts = np.empty(dU.shape) if out is None else out, np.zeros((len(self.ranges), n, n))
-        state = (self.M, self.MT, N, NT, self.alpha, self.B, self.P, dU, self.offsets)
+        state = (self.transitions, change, self.messages, dU, self.offsets)
         self.workers.run(kernels.hessian_product, [(*state, lo, hi, R, parts[i]) for i, (lo, hi) in enumerate(self.ranges)])
-        return R, self.M[:, :n] * (parts.sum(0) + dA * self._counts)
+        return R, M * (parts.sum(0) + dA * self._counts)
 
 
-def transition_factors(A: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+def transition_factors(A: FloatArray) -> Transitions:
     """exp(A - shift) and its transpose as the kernels want them, and the shift."""
     shift = float(A.max())
     shift = shift if np.isfinite(shift) else 0.0
-    return *_padded(np.exp(A - shift)), shift
+    return Transitions(*_padded(np.exp(A - shift)), shift)
 
 
 def _padded(M: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.buffers import Buffers, Owner
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
-from ..kernels import windows as kernels
+from ..kernels import tuples, windows as kernels
 from .forward_backward import ChainSums
 
 Scores = tuple[FloatArray, FloatArray]
@@ -34,6 +34,16 @@ class Unrolled:
     def __init__(self, rows: IntArray, offsets: IntArray, left: IntArray, right: IntArray, size: int) -> None:
         self.rows, self.offsets, self.left, self.right, self.size = rows, offsets, left, right, size
 
+    @cached_property
+    def layout(self) -> tuples.Windows:
+        """The same as kernels read it."""
+        return tuples.Windows(self.by_chain, self.rows, self.offsets, self.left, self.right)
+
+    @property
+    def by_chain(self) -> IntArray:
+        """Where the short chains of each chain begin, and where the last end; here, those of one."""
+        return np.array([0, len(self)])
+
     def __len__(self) -> int:
         return len(self.left)
 
@@ -50,17 +60,15 @@ class Unrolled:
 
     def unroll(self, U: FloatArray, A: FloatArray, workers: Workers, out: FloatArray) -> FloatArray:
         """Scores of the labels of all positions, in `out`, with those of the transitions from and to known labels."""
-        task = (U, A, self.rows, self.offsets, self.left, self.right)
         ranges = Workers.balanced(self.offsets, 2.0 * out.size)
-        workers.run(kernels.unroll, [(*task, lo, hi, out) for lo, hi in ranges])
+        workers.run(kernels.unroll, [(U, A, self.layout, lo, hi, out) for lo, hi in ranges])
         return out
 
     def collect(self, P: FloatArray, C: FloatArray, workers: Workers, out: FloatArray) -> Scores:
         """The transpose of `unroll`: sums over positions with the same row, in `out`, and over transitions, with C."""
         ranges = Workers.balanced(self.offsets, 2.0 * P.size)
         parts = np.zeros((len(ranges), *C.shape))
-        ends = (P, self.offsets, self.left, self.right)
-        workers.run(kernels.add_boundaries, [(*ends, lo, hi, parts[i]) for i, (lo, hi) in enumerate(ranges)])
+        workers.run(kernels.add_boundaries, [(P, self.layout, lo, hi, parts[i]) for i, (lo, hi) in enumerate(ranges)])
         ranges = Workers.ranges(len(out), 2.0 * P.size)
         workers.run(kernels.collect, [(P, *self.by_row, lo, hi, out) for lo, hi in ranges])
         return out, C + parts.sum(0)
@@ -115,7 +123,7 @@ class Windows(Unrolled):
         """Some of the windows."""
         return Windows(self.chains, self.y, *(part[chosen] for part in (self.chain, self.first, self.length, self.group)))
 
-    @cached_property
+    @property
     def by_chain(self) -> IntArray:
         """Where the windows of each chain begin, and where the last end."""
         return np.searchsorted(self.chain, np.arange(len(self.chains))).astype(np.int64)
@@ -208,7 +216,7 @@ class WindowSums:
         inner = np.ones(len(each), bool)
         inner[w.offsets[:-1]] = False
         into = np.flatnonzero(inner)
-        n = self.inner.P.shape[1]
+        n, (alpha, B, _) = self.inner.P.shape[1], self.inner.messages
         # Transitions of chains that needed logarithms are missing: they are few.
-        C = self.inner.M[:, :n] * ((self.inner.alpha[into - 1] * each[into]).T @ self.inner.B[into])
+        C = self.inner.transitions.M[:, :n] * ((alpha[into - 1] * each[into]).T @ B[into])
         return w.collect(np.multiply(self.inner.P, each, out=self.room.lend(owner)), C, self.workers, out)

@@ -86,7 +86,8 @@ class Layout:
             strides=strides,
         )
         self.largest = int(sizes.max(initial=1))
-        self.widest = int(np.add.reduceat(edge_card, fac_ptr[:-1]).max()) if len(hosts) else 1
+        #: The most states that the variables of a table, or a variable in no table, have together.
+        self.widest = int(max(cards.max(), np.add.reduceat(edge_card, fac_ptr[:-1]).max() if len(hosts) else 1))
         self.pairwise = bool((lengths[hosts] == 2).all())
         self.binary = self.pairwise and bool(np.all(edge_card == 2))
         self.gather = self._gather(graph, reduced, host_of)

@@ -342,7 +342,7 @@ class MessageRun:
         y = np.empty((len(self.states), inner.n_variables), np.int64)
         for row in range(len(y)):
             potentials = self._potentials(row)
-            kernels.decode(inner.arrays, potentials, self._messages(row), inner.var_order, y[row], np.empty(inner.largest))
+            kernels.decode(inner.arrays, potentials, self._messages(row), inner.var_order, y[row], inner.workspace())
             iterated_conditional_modes(inner.arrays, potentials, y[row])
         return y
 

@@ -112,10 +112,6 @@ class TiedTables:
         if not size:
             raise ValueError("types must have at least one weight")
 
-    @property
-    def places(self) -> list[IntArray]:
-        return [part.parameters for part in self.parts]
-
     def forward(self, theta: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """The potentials of `theta`."""
         flat = np.zeros(self.graph.size) if out is None else out

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.results import IntArray
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place, kernel, step
 
 #: Variables that a factor has at most: its table has at least two entries for each.
 MOST_VARIABLES = 64
@@ -36,7 +36,7 @@ class Choices(NamedTuple):
     position: IntArray  #: (n + 1,) its variable's place in the order
 
 
-@kernel
+@step
 def _supported(f, layout, allowed, alive, states, seen):
     """seen[p] = whether a state of a variable of factor f has support, an entry that is allowed and alive."""
     var_offsets, fac_offsets, fac_ptr, edge_var = layout.var_offsets, layout.fac_offsets, layout.fac_ptr, layout.edge_var
@@ -76,7 +76,7 @@ def _propagation(layout, alive):
     return Propagation(queue, queued, trail, states, seen)
 
 
-@kernel
+@in_place
 def _propagate(layout, allowed, alive, count, length, work):
     """Remove states without support (generalised arc consistency, AC-3), beginning with the factors in queue[:count].
 
@@ -137,7 +137,7 @@ def arc_consistency(layout, allowed, alive):
     return _propagate(layout, allowed, alive, factors, 0, work) >= 0
 
 
-@kernel
+@in_place
 def _best_state(i, layout, alive, scores):
     """The state of variable i with the highest score, and how many are left."""
     best, left = -1, 0
@@ -149,7 +149,7 @@ def _best_state(i, layout, alive, scores):
     return best, left
 
 
-@kernel
+@in_place
 def _assign(i, state, layout, alive, trail, length):
     """Remove all other states of variable i; returns the new length of the trail."""
     for s in range(layout.var_offsets[i], layout.var_offsets[i + 1]):
@@ -160,7 +160,7 @@ def _assign(i, state, layout, alive, trail, length):
     return length
 
 
-@kernel
+@in_place
 def _refute(choice, choices, alive, trail, length):
     """Take a choice back, and remove its state, which cannot be given the choices before; returns the trail's new length."""
     while length > choices.length[choice]:
@@ -171,7 +171,7 @@ def _refute(choice, choices, alive, trail, length):
     return length + 1
 
 
-@kernel
+@in_place
 def _enqueue(i, layout, work):
     """Put the factors of variable i into the empty queue; returns how many."""
     count = 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.results import FloatArray, IntArray
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place, step
 from ...numerics.math import exp
 
 
@@ -23,7 +23,7 @@ class ResidualQueue(NamedTuple):
     position: IntArray  #: (F,) where a factor is in the heap
 
 
-@kernel
+@in_place
 def set_log_beliefs(layout, rho, states, lo, hi, messages):
     """Log beliefs of variables lo..hi from the messages to them."""
     log_beliefs = messages.log_beliefs
@@ -39,7 +39,7 @@ def set_log_beliefs(layout, rho, states, lo, hi, messages):
                 log_beliefs[a + x] += r * messages.to_variables[first + x]
 
 
-@kernel
+@step
 def _factor_belief(f, layout, tables, scale, messages, work):
     """Write the messages that factor f receives and its log belief, not normalised; returns the largest entry."""
     off = layout.fac_offsets[f]
@@ -69,15 +69,20 @@ def _factor_belief(f, layout, tables, scale, messages, work):
     return top
 
 
-@kernel
-def _log_sum_out(log_belief, size, x, stride, count, max_product):
-    """The log of the sum (or the maximum) of the entries in which a variable has state x."""
+@in_place
+def _max_out(log_belief, size, x, stride, count):
+    """The largest of the entries in which a variable has state x."""
     peak = -np.inf
     for block in range(x * stride, size, stride * count):
         for y in range(block, block + stride):
             peak = max(peak, log_belief[y])
-    if max_product:
-        return peak
+    return peak
+
+
+@in_place
+def _log_sum_out(log_belief, size, x, stride, count):
+    """The log of the sum of the exponentials of these entries."""
+    peak = _max_out(log_belief, size, x, stride, count)
     z = 0.0
     for block in range(x * stride, size, stride * count):
         for y in range(block, block + stride):
@@ -85,7 +90,7 @@ def _log_sum_out(log_belief, size, x, stride, count, max_product):
     return peak + np.log(z)
 
 
-@kernel
+@in_place
 def factor_messages(f, layout, tables, rho, max_product, messages, work):
     """Messages from factor f to its variables into ``work.outgoing``, one variable after another, not normalised.
 
@@ -110,20 +115,22 @@ def factor_messages(f, layout, tables, rho, max_product, messages, work):
             if incoming[p + x] == -np.inf:
                 outgoing[p + x] = 0.0
                 continue
+            if max_product:
+                outgoing[p + x] = _max_out(work.log_belief, size, x, stride, count) - incoming[p + x]
+                continue
             z = 0.0
-            if not max_product:
-                for block in range(x * stride, size, stride * count):
-                    for y in range(block, block + stride):
-                        z += belief[y]
+            for block in range(x * stride, size, stride * count):
+                for y in range(block, block + stride):
+                    z += belief[y]
             if z > 1e-250:
                 outgoing[p + x] = top + np.log(z) - incoming[p + x]
             else:  # too small beside the largest entry of all: scaled by its own largest
-                outgoing[p + x] = _log_sum_out(work.log_belief, size, x, stride, count, max_product) - incoming[p + x]
+                outgoing[p + x] = _log_sum_out(work.log_belief, size, x, stride, count) - incoming[p + x]
         p += count
     return top if max_product else top + np.log(total)
 
 
-@kernel
+@step
 def _normalise(f, layout, cap, messages, outgoing):
     """Shift messages so that the largest of each edge is zero, and end the smallest at -cap.
 
@@ -146,14 +153,14 @@ def _normalise(f, layout, cap, messages, outgoing):
         p += count
 
 
-@kernel
+@step
 def _new_messages(f, layout, tables, update, messages, work):
     """The normalised messages of factor f, into ``work.outgoing``."""
     factor_messages(f, layout, tables, update.rho, update.max_product, messages, work)
     _normalise(f, layout, update.cap, messages, work.outgoing)
 
 
-@kernel
+@step
 def _apply(f, layout, update, outgoing, messages):
     """Replace the messages of factor f, update log beliefs, and return the largest change asked for."""
     m, log_beliefs = messages.to_variables, messages.log_beliefs
@@ -173,7 +180,7 @@ def _apply(f, layout, update, outgoing, messages):
     return change
 
 
-@kernel
+@in_place
 def sweep_sequential(layout, tables, update, order, backward, messages, work):
     """One factor after another, each with the newest messages; returns the largest change."""
     change = 0.0
@@ -185,7 +192,7 @@ def sweep_sequential(layout, tables, update, order, backward, messages, work):
     return change
 
 
-@kernel
+@in_place
 def sweep_parallel(layout, tables, update, messages, lo, hi, out, work):
     """Messages of factors lo..hi into out, all from the old ones; returns the largest change."""
     m, outgoing = messages.to_variables, work.outgoing
@@ -200,7 +207,7 @@ def sweep_parallel(layout, tables, update, messages, lo, hi, out, work):
     return change
 
 
-@kernel
+@in_place
 def _residual(f, layout, tables, update, messages, work):
     """The largest change that the update of factor f would make."""
     _new_messages(f, layout, tables, update, messages, work)
@@ -211,7 +218,7 @@ def _residual(f, layout, tables, update, messages, work):
     return change
 
 
-@kernel
+@in_place
 def _sift(queue, k):
     """Move entry k of the heap to where it belongs."""
     residual, heap, position = queue.residual, queue.heap, queue.position
@@ -234,7 +241,7 @@ def _sift(queue, k):
     position[f] = k
 
 
-@kernel
+@in_place
 def residual_start(layout, tables, update, messages, queue, work):
     """Residuals of all factors, and the heap of them."""
     for f in range(len(queue.heap)):
@@ -246,7 +253,7 @@ def residual_start(layout, tables, update, messages, queue, work):
         _sift(queue, queue.position[f])
 
 
-@kernel
+@in_place
 def sweep_residual(layout, tables, update, tol, messages, queue, work):
     """Residual belief propagation: as many updates as there are factors, the largest change first.
 
@@ -267,9 +274,9 @@ def sweep_residual(layout, tables, update, tol, messages, queue, work):
     return queue.residual[queue.heap[0]]
 
 
-@kernel
+@step
 def _max_marginal(e, layout, tables, messages, y, log_belief, out):
-    """The max-marginal that the factor of edge e sends along it, the variables in y (not -1) being fixed."""
+    """What the factor of edge e adds to the max-marginals of its variable, the variables in y (not -1) being fixed."""
     f = layout.edge_factor[e]
     off = layout.fac_offsets[f]
     size = layout.fac_offsets[f + 1] - off
@@ -291,31 +298,32 @@ def _max_marginal(e, layout, tables, messages, y, log_belief, out):
                     at += 1
     count = layout.edge_offsets[e + 1] - layout.edge_offsets[e]
     for x in range(count):
-        out[x] = _log_sum_out(log_belief, size, x, layout.strides[e], count, True)
+        out[x] = _max_out(log_belief, size, x, layout.strides[e], count)
 
 
-@kernel
-def decode(layout, potentials, messages, order, y, log_belief):
-    """States by max-marginals, one variable after another given those before it: the best configuration on a tree.
+@step
+def _best_state(i, layout, potentials, messages, y, work):
+    """The state of variable i with the largest max-marginal, the variables in y (not -1) being fixed."""
+    score, sent = work.incoming, work.outgoing
+    a = layout.var_offsets[i]
+    count = layout.var_offsets[i + 1] - a
+    for x in range(count):
+        score[x] = potentials.states[a + x]
+    for k in range(layout.var_ptr[i], layout.var_ptr[i + 1]):
+        _max_marginal(layout.var_edges[k], layout, potentials.tables, messages, y, work.log_belief, sent)
+        for x in range(count):
+            score[x] += sent[x]
+    best = 0
+    for x in range(count):
+        if score[x] > score[best]:
+            best = x
+    return best
 
-    `log_belief` is scratch for the largest table.
-    """
+
+@in_place
+def decode(layout, potentials, messages, order, y, work):
+    """States by max-marginals, one variable after another given those before it: the best configuration on a tree."""
     for i in range(len(order)):
         y[i] = -1
-    widest = 1
-    for i in range(len(order)):
-        widest = max(widest, layout.var_offsets[i + 1] - layout.var_offsets[i])
-    score, peak = np.empty(widest), np.empty(widest)
     for i in order:
-        a = layout.var_offsets[i]
-        count = layout.var_offsets[i + 1] - a
-        for x in range(count):
-            score[x] = potentials.states[a + x]
-        for k in range(layout.var_ptr[i], layout.var_ptr[i + 1]):
-            _max_marginal(layout.var_edges[k], layout, potentials.tables, messages, y, log_belief, peak)
-            for x in range(count):
-                score[x] += peak[x]
-        y[i] = 0
-        for x in range(count):
-            if score[x] > score[y[i]]:
-                y[i] = x
+        y[i] = _best_state(i, layout, potentials, messages, y, work)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.results import FloatArray, IntArray
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place, kernel
 from ...numerics.math import exp, forced, twice_atanh
 
 BLOCK = 256
@@ -40,7 +40,7 @@ def _step(x, d):
     return ((y if y > 0.0 else 0.0) - (x if x > 0.0 else 0.0)) + twice_atanh(z)
 
 
-@kernel
+@in_place
 def sweep_sequential(pairs, rho, order, backward, damping, log_odds, messages):
     """One pair after another, each with the newest messages; returns the largest change."""
     ends, b, c, d = pairs
@@ -88,7 +88,7 @@ def sweep_parallel(pairs, damping, log_odds, messages, lo, hi, out):
     return change
 
 
-@kernel
+@in_place
 def set_log_odds(layout, rho, scores, messages, lo, hi, log_odds):
     """Log odds of variables lo..hi from the messages to them."""
     for i in range(lo, hi):

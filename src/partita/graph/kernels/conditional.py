@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place, kernel, step
 from ...numerics.math import exp
 
 
-@kernel
+@step
 def conditional_scores(layout, potentials, y, i, score):
     """score[x] = what state x of variable i adds, given the states y of the others; returns the number of states."""
     a = layout.var_offsets[i]
@@ -30,32 +30,44 @@ def conditional_scores(layout, potentials, y, i, score):
     return count
 
 
+@in_place
+def most_states(layout):
+    """The largest number of states of a variable."""
+    most = 1
+    for i in range(len(layout.var_offsets) - 1):
+        most = max(most, layout.var_offsets[i + 1] - layout.var_offsets[i])
+    return most
+
+
+@in_place
+def _sweep_modes(layout, potentials, y, score):
+    """Give one variable after another its best state; returns how many changed."""
+    changed = 0
+    for i in range(len(y)):
+        count = conditional_scores(layout, potentials, y, i, score)
+        top = y[i]
+        for x in range(count):
+            if score[x] > score[top]:
+                top = x
+        changed += top != y[i]
+        y[i] = top
+    return changed
+
+
 @kernel
 def iterated_conditional_modes(layout, potentials, y):
-    """Give one variable after another its best state, while the score rises; returns how many changed."""
-    n = len(y)
-    widest = 1
-    for i in range(n):
-        widest = max(widest, layout.var_offsets[i + 1] - layout.var_offsets[i])
-    score = np.empty(widest)
+    """Change single variables of a configuration while its score rises; returns how many changed."""
+    score = np.empty(most_states(layout))
     total = 0
     for _sweep in range(100):
-        changed = 0
-        for i in range(n):
-            count = conditional_scores(layout, potentials, y, i, score)
-            top = y[i]
-            for x in range(count):
-                if score[x] > score[top]:
-                    top = x
-            changed += top != y[i]
-            y[i] = top
+        changed = _sweep_modes(layout, potentials, y, score)
         total += changed
         if changed == 0:
             break
     return total
 
 
-@kernel
+@in_place
 def exponentials(x, count):
     """x[:count] = exp of it less its largest; returns the sum, zero if all are -inf (and x is left alone)."""
     top = -np.inf

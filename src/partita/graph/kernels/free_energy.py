@@ -5,9 +5,12 @@ Tuples of arrays are those of `factor_layout`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ...numerics.jit import kernel
+from ...core.results import FloatArray
+from ...numerics.jit import in_place, kernel, step
 from ...numerics.math import exp
 from .belief_propagation import factor_messages
 
@@ -19,9 +22,17 @@ SMALL = 1e-8
 FITTING = 20
 
 
-@kernel
+class VariableSums(NamedTuple):
+    """Numbers of the variables of a chunk, which the energies of its factors need."""
+
+    log_sums: FloatArray  #: the log of the sum of the belief
+    largest: FloatArray  #: what the log belief adds up, at most
+    terms: FloatArray  #: and of how many terms: rounding is in proportion to both
+
+
+@in_place
 def _largest_terms(layout, chunk, rho, messages, largest, terms):
-    """What each variable's log belief adds up, at most, and of how many terms: rounding is in proportion."""
+    """Write what each variable's log belief adds up, at most, and of how many terms."""
     for f in chunk.factors:
         for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
             i = layout.edge_var[e]
@@ -38,7 +49,7 @@ def _largest_terms(layout, chunk, rho, messages, largest, terms):
         largest[i - chunk.first] += high
 
 
-@kernel
+@step
 def _variable_belief(i, layout, log_beliefs, beliefs):
     """The normalised belief of a variable; returns the log of the sum."""
     top = -np.inf
@@ -53,6 +64,50 @@ def _variable_belief(i, layout, log_beliefs, beliefs):
     return top + np.log(z)
 
 
+@step
+def _factor_free_energy(f, layout, first, tables, rho, messages, beliefs, work, sums):
+    """The belief of factor f; what it adds to the value, for a counting number of one, and to the slack."""
+    c = factor_messages(f, layout, tables, rho, False, messages, work)
+    off = layout.fac_offsets[f]
+    z = 0.0
+    for x in range(layout.fac_offsets[f + 1] - off):
+        z += work.belief[x]
+    for x in range(layout.fac_offsets[f + 1] - off):
+        beliefs.tables[off + x] = work.belief[x] / z
+    high = 0.0
+    for x in range(off, layout.fac_offsets[f + 1]):
+        if tables[x] > -np.inf:
+            high = max(high, abs(tables[x]))
+    high /= rho[f]
+    part = c
+    worst = 0.0
+    p = 0
+    for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
+        i = layout.edge_var[e]
+        part -= sums.log_sums[i - first]
+        high += sums.largest[i - first]
+        for x in range(layout.var_offsets[i + 1] - layout.var_offsets[i]):
+            if messages.log_beliefs[layout.var_offsets[i] + x] > -np.inf:
+                change = work.outgoing[p] - messages.to_variables[layout.edge_offsets[e] + x]
+                worst = max(worst, change - c + sums.log_sums[i - first])
+            p += 1
+    return part, worst + ROUNDING * high
+
+
+@in_place
+def _add_free_energy(layout, chunk, tables, rho, messages, beliefs, value, slack, work, sums):
+    first = chunk.first
+    _largest_terms(layout, chunk, rho, messages, sums.largest, sums.terms)
+    for i in range(first, chunk.last):
+        slack[layout.var_examples[i]] += ROUNDING * sums.terms[i - first] * sums.largest[i - first]
+        sums.log_sums[i - first] = _variable_belief(i, layout, messages.log_beliefs, beliefs.states)
+        value[layout.var_examples[i]] += sums.log_sums[i - first]
+    for f in chunk.factors:
+        part, above = _factor_free_energy(f, layout, first, tables, rho, messages, beliefs, work, sums)
+        value[layout.fac_examples[f]] += rho[f] * part
+        slack[layout.fac_examples[f]] += rho[f] * above
+
+
 @kernel
 def free_energy(layout, chunk, tables, rho, messages, beliefs, value, slack, work):
     """Beliefs of a chunk; adds to `value` the reweighted log Z of its examples, to `slack` how far log Z may be above it.
@@ -61,43 +116,12 @@ def free_energy(layout, chunk, tables, rho, messages, beliefs, value, slack, wor
     slack is sum_a rho_a max_i max_{x_i} log(sum of b_a over the others / b_i), which is the change of a message. What
     rounding may do is added to it: messages that diverge cancel in the value, and lose its digits.
     """
-    first = chunk.first
-    log_sums, largest, terms = np.empty(chunk.last - first), np.zeros(chunk.last - first), np.ones(chunk.last - first)
-    _largest_terms(layout, chunk, rho, messages, largest, terms)
-    for i in range(first, chunk.last):
-        slack[layout.var_examples[i]] += ROUNDING * terms[i - first] * largest[i - first]
-        log_sums[i - first] = _variable_belief(i, layout, messages.log_beliefs, beliefs.states)
-        value[layout.var_examples[i]] += log_sums[i - first]
-    for f in chunk.factors:
-        c = factor_messages(f, layout, tables, rho, False, messages, work)
-        off = layout.fac_offsets[f]
-        z = 0.0
-        for x in range(layout.fac_offsets[f + 1] - off):
-            z += work.belief[x]
-        for x in range(layout.fac_offsets[f + 1] - off):
-            beliefs.tables[off + x] = work.belief[x] / z
-        high = 0.0
-        for x in range(off, layout.fac_offsets[f + 1]):
-            if tables[x] > -np.inf:
-                high = max(high, abs(tables[x]))
-        high /= rho[f]
-        part = c
-        worst = 0.0
-        p = 0
-        for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
-            i = layout.edge_var[e]
-            part -= log_sums[i - first]
-            high += largest[i - first]
-            for x in range(layout.var_offsets[i + 1] - layout.var_offsets[i]):
-                if messages.log_beliefs[layout.var_offsets[i] + x] > -np.inf:
-                    change = work.outgoing[p] - messages.to_variables[layout.edge_offsets[e] + x]
-                    worst = max(worst, change - c + log_sums[i - first])
-                p += 1
-        value[layout.fac_examples[f]] += rho[f] * part
-        slack[layout.fac_examples[f]] += rho[f] * (worst + ROUNDING * high)
+    n = chunk.last - chunk.first
+    sums = VariableSums(np.empty(n), np.zeros(n), np.ones(n))
+    _add_free_energy(layout, chunk, tables, rho, messages, beliefs, value, slack, work, sums)
 
 
-@kernel
+@step
 def _fit(f, layout, states, forbids, belief, missing):
     """Iterative proportional fitting of the belief of a factor to the marginals of its variables.
 
@@ -127,7 +151,7 @@ def _fit(f, layout, states, forbids, belief, missing):
             at += count
 
 
-@kernel
+@step
 def _add_product(f, layout, missing, total, belief):
     """Add what marginals lack, `total` for each variable, as a product of them."""
     for x in range(layout.fac_offsets[f + 1] - layout.fac_offsets[f]):
@@ -139,6 +163,63 @@ def _add_product(f, layout, missing, total, belief):
         belief[x] += more
 
 
+@step
+def _variable_energy(i, layout, states, beliefs):
+    """The mean score and the entropy of a variable."""
+    total, entropy = 0.0, 0.0
+    for s in range(layout.var_offsets[i], layout.var_offsets[i + 1]):
+        p = beliefs[s]
+        if p > 0.0:
+            total += states[s] * p
+            entropy -= p * np.log(p)
+    return total, entropy
+
+
+@step
+def _consistent_factor(f, layout, tables, rho, beliefs, work):
+    """The mean score of factor f and rho times its entropy, its belief being made to agree with its variables."""
+    off = layout.fac_offsets[f]
+    size = layout.fac_offsets[f + 1] - off
+    tau, lacking = work.log_belief, work.outgoing
+    for x in range(size):
+        tau[x] = beliefs.tables[off + x]
+    high, forbids = 0.0, False
+    for x in range(off, off + size):
+        if tables[x] == -np.inf:
+            forbids = True
+        else:
+            high = max(high, abs(tables[x]))
+    _fit(f, layout, beliefs.states, forbids, tau, lacking)
+    missing = 0.0
+    for x in range(layout.edge_offsets[layout.fac_ptr[f] + 1] - layout.edge_offsets[layout.fac_ptr[f]]):
+        missing += lacking[x]
+    if forbids and missing > SMALL:
+        return -np.inf
+    total = -missing * (high + rho[f] * 40.0) if forbids else 0.0  # what it could cost
+    if missing > 0.0 and not forbids:
+        _add_product(f, layout, lacking, missing, tau)
+    for x in range(size):
+        if tau[x] > 0.0:
+            total += tables[off + x] * tau[x] - rho[f] * tau[x] * np.log(tau[x])
+    return total
+
+
+@in_place
+def _add_consistent(layout, chunk, potentials, rho, beliefs, value, work, entropy):
+    first = chunk.first
+    for i in range(first, chunk.last):
+        total, entropy[i - first] = _variable_energy(i, layout, potentials.states, beliefs.states)
+        value[layout.var_examples[i]] += total + entropy[i - first]
+    for f in chunk.factors:
+        total = _consistent_factor(f, layout, potentials.tables, rho, beliefs, work)
+        if total == -np.inf:
+            value[layout.fac_examples[f]] = -np.inf
+            continue
+        for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
+            total -= rho[f] * entropy[layout.edge_var[e] - first]
+        value[layout.fac_examples[f]] += total
+
+
 @kernel
 def consistent_free_energy(layout, chunk, potentials, rho, beliefs, value, work):
     """Adds <potentials, tau> + H_rho(tau) to `value`, with the beliefs of factors made to agree with those of variables.
@@ -147,47 +228,10 @@ def consistent_free_energy(layout, chunk, potentials, rho, beliefs, value, work)
     that forbid entries nothing can be added: if more than `SMALL` is missing there, the value is -inf, else it is taken off
     what that could cost.
     """
-    first, tables = chunk.first, potentials.tables
-    entropy = np.zeros(chunk.last - first)
-    for i in range(first, chunk.last):
-        total = 0.0
-        for s in range(layout.var_offsets[i], layout.var_offsets[i + 1]):
-            p = beliefs.states[s]
-            if p > 0.0:
-                total += potentials.states[s] * p
-                entropy[i - first] -= p * np.log(p)
-        value[layout.var_examples[i]] += total + entropy[i - first]
-    tau, rest = work.log_belief, work.outgoing
-    for f in chunk.factors:
-        off = layout.fac_offsets[f]
-        size = layout.fac_offsets[f + 1] - off
-        for x in range(size):
-            tau[x] = beliefs.tables[off + x]
-        high, forbids = 0.0, False
-        for x in range(off, off + size):
-            if tables[x] == -np.inf:
-                forbids = True
-            else:
-                high = max(high, abs(tables[x]))
-        _fit(f, layout, beliefs.states, forbids, tau, rest)
-        missing = 0.0
-        for x in range(layout.edge_offsets[layout.fac_ptr[f] + 1] - layout.edge_offsets[layout.fac_ptr[f]]):
-            missing += rest[x]
-        if forbids and missing > SMALL:
-            value[layout.fac_examples[f]] = -np.inf
-            continue
-        total = -missing * (high + rho[f] * 40.0) if forbids else 0.0  # what it could cost
-        if missing > 0.0 and not forbids:
-            _add_product(f, layout, rest, missing, tau)
-        for x in range(size):
-            if tau[x] > 0.0:
-                total += tables[off + x] * tau[x] - rho[f] * tau[x] * np.log(tau[x])
-        for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
-            total -= rho[f] * entropy[layout.edge_var[e] - first]
-        value[layout.fac_examples[f]] += total
+    _add_consistent(layout, chunk, potentials, rho, beliefs, value, work, np.empty(chunk.last - chunk.first))
 
 
-@kernel
+@in_place
 def mutual_information(layout, tables, out, p):
     """For the belief of each factor the sum of the entropies of its variables less its own; p is scratch."""
     for f in range(len(layout.fac_ptr) - 1):

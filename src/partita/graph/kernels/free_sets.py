@@ -1,146 +1,200 @@
-"""Small sets of variables of a factor graph, given the states of all others: all configurations are written out.
-
-Tuples of arrays, as `structure.free_sets` makes them:
-
-- sets: number of configurations, where its factors begin, and its maps, of each set; the first entry of each of these
-  factors; maps. ``maps[map_start[o] + f * K + s]`` is where configuration s of set o, of K, is in the table of its f-th
-  factor, from the entry that the other variables choose;
-- fixed: for each of these factors, its variables outside of the set, and their steps;
-- settled: for each set, factors whose entry is known, with all their variables and steps;
-- data: states, weights of rows, shares of columns (one row for all, or one each), the column and the sign of each set;
-- columns: states again, by variable;
-- items, which are a set and a configuration of what is around it: the set, where its `bases` begin, bases, weights, and
-  where its probabilities begin.
+"""Sets of variables of a factor graph, given the states of all others: all configurations of small ones are written out.
 
 What inner loops index by is unsigned: signed indices are tested for negative values.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from ...numerics.jit import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.results import FloatArray, IntArray
+from ...numerics.jit import in_place, kernel, step
 from ...numerics.math import exp
 
 
-@kernel
-def write_maps(sizes, pair_start, set_start, counts, free_start, free_place, free_stride, map_start, lo, hi, maps):
-    """Where every configuration of every set is in the table of each of its factors. The last variable changes first."""
+class Strides(NamedTuple):
+    """Variables whose states, each times a stride, add up to an offset: those of row f are ``start[f]:start[f + 1]``."""
+
+    start: IntArray
+    variables: IntArray
+    strides: IntArray
+
+
+class SetTables(NamedTuple):
+    """The factors that touch a set, and where its configurations are in their tables (uint64 arrays).
+
+    The factors of set o are ``factor_start[o]:factor_start[o + 1]``. Configuration s, of K = sizes[o], of its f-th factor is
+    ``maps[map_start[o] + f * K + s]`` entries from that which the variables outside of the set choose.
+    """
+
+    sizes: NDArray[np.uint64]  #: (sets,) numbers of configurations
+    factor_start: NDArray[np.uint64]  #: (sets + 1,)
+    offsets: NDArray[np.uint64]  #: (factors of sets,) the first entry of the table
+    map_start: NDArray[np.uint64]  #: (sets + 1,)
+    maps: NDArray[np.uint64]
+
+
+class SetMembers(NamedTuple):
+    """The variables of sets, and of each factor of a set those within it."""
+
+    start: IntArray  #: (sets + 1,) where the variables of a set begin
+    cardinalities: IntArray  #: of these variables
+    free: Strides  #: of each factor of a set; variables are numbered within the set
+
+
+class Settled(NamedTuple):
+    """Factors of sets whose entry is counted as known: those of set o are ``start[o]:start[o + 1]``."""
+
+    start: IntArray
+    offsets: IntArray
+    members: Strides  #: of each of these factors
+
+
+class Blanket(NamedTuple):
+    """The Markov blanket of every set: the variables that share a factor with it. Its configurations are numbered, unless
+    there are too many (`by_row`): then every row of states counts as one of its own."""
+
+    members: Strides  #: of each set
+    by_row: NDArray[np.bool_]
+
+
+class Rows(NamedTuple):
+    """Rows of states. The weight of set o in row r is ``weights[r] * shares[r, columns[o]]``."""
+
+    states: IntArray  #: (rows, variables)
+    weights: FloatArray  #: (rows,)
+    shares: FloatArray  #: (1, columns) or (rows, columns)
+    columns: IntArray  #: (sets,)
+    signs: FloatArray  #: (sets,) 1 or -1
+
+
+class Items(NamedTuple):
+    """Sets with a configuration of their Markov blanket."""
+
+    sets: NDArray[np.uint64]  #: (items,)
+    start: NDArray[np.uint64]  #: (items + 1,) where the bases of an item begin
+    bases: NDArray[np.uint64]  #: the entry of each factor if the variables of the set are in their first states
+    weights: FloatArray  #: (items,)
+    p_start: NDArray[np.uint64]  #: (items + 1,) where the probabilities of an item begin
+
+
+@in_place
+def write_maps(sizes, factor_start, members, map_start, lo, hi, maps):
+    """Where every configuration of the sets lo..hi is in the tables of its factors. The last variable changes first."""
+    free = members.free
     for o in range(lo, hi):
-        K, variables = sizes[o], set_start[o + 1] - set_start[o]
-        for f in range(pair_start[o], pair_start[o + 1]):
-            first = map_start[o] + (f - pair_start[o]) * K
+        K, variables = sizes[o], members.start[o + 1] - members.start[o]
+        for f in range(factor_start[o], factor_start[o + 1]):
+            first = map_start[o] + (f - factor_start[o]) * K
             for s in range(K):
-                rest, place = s, 0
+                rest, offset = s, 0
                 for v in range(variables - 1, -1, -1):
-                    count = counts[set_start[o] + v]
-                    for q in range(free_start[f], free_start[f + 1]):
-                        if free_place[q] == v:
-                            place += rest % count * free_stride[q]
+                    count = members.cardinalities[members.start[o] + v]
+                    for q in range(free.start[f], free.start[f + 1]):
+                        if free.variables[q] == v:
+                            offset += rest % count * free.strides[q]
                     rest //= count
-                maps[first + s] = place
+                maps[first + s] = offset
 
 
-@kernel
-def _weight(data, r, o):
-    _, row_weights, shares, columns, _ = data
-    return row_weights[r] * shares[r if len(shares) > 1 else 0, columns[o]]
+@step
+def _weight(rows, r, o):
+    return rows.weights[r] * rows.shares[r if len(rows.shares) > 1 else 0, rows.columns[o]]
 
 
-@kernel
-def _codes(around, columns, o, out):
-    """The number of the configuration around a set in every row: that of the row, if there are too many."""
-    start, variables, multipliers, by_row = around
-    for r in range(len(out)):
-        out[r] = r if by_row[o] else 0
-    if not by_row[o]:
-        _add_entries(start, variables, multipliers, columns, o, out)
-
-
-@kernel
-def _add_entries(start, variables, strides, columns, f, out):
-    """Add steps times states, for every row. `columns` are states by variable."""
-    for q in range(start[f], start[f + 1]):
-        stride, column = strides[q], columns[variables[q]]
+@in_place
+def _add_offsets(members, columns, f, out):
+    """Add strides times states, for every row. `columns` are states by variable."""
+    for q in range(members.start[f], members.start[f + 1]):
+        stride, column = members.strides[q], columns[members.variables[q]]
         for r in range(len(out)):
             out[r] += stride * column[r]
 
 
-@kernel
-def _entry(base, start, variables, strides, states, r, f):
-    for q in range(start[f], start[f + 1]):
-        base += strides[q] * states[r, variables[q]]
+@in_place
+def _codes(blanket, columns, o, out):
+    """The number of the configuration of the Markov blanket in every row: that of the row, if there are too many."""
+    for r in range(len(out)):
+        out[r] = r if blanket.by_row[o] else 0
+    if not blanket.by_row[o]:
+        _add_offsets(blanket.members, columns, o, out)
+
+
+@step
+def _entry(base, members, states, r, f):
+    for q in range(members.start[f], members.start[f + 1]):
+        base += members.strides[q] * states[r, members.variables[q]]
     return base
 
 
 @kernel
-def tabulate(data, columns, around, slot_start, settled, lo, hi, totals, rows, counts):
-    """Add up the weights of equal items, and the entries that are settled. `rows` has a row of each item."""
-    n, signs = columns.shape[1], data[4]
-    start, offset, member_start, variables, strides = settled
+def tabulate(rows, columns, blanket, slot_start, settled, lo, hi, totals, chosen, counts):
+    """Add up the weights of equal items in their slots, and the entries that are settled, for the sets lo..hi.
+
+    `columns` are the states of rows by variable; `chosen` gets a row of each item.
+    """
+    n, signs, start, offsets = columns.shape[1], rows.signs, settled.start, settled.offsets
     codes, weights = np.empty(n, np.int64), np.empty(n)
     for o in range(lo, hi):
         for r in range(n):
-            weights[r] = _weight(data, r, o)
-        _codes(around, columns, o, codes)
+            weights[r] = _weight(rows, r, o)
+        _codes(blanket, columns, o, codes)
         for r in range(n):
             if weights[r] != 0.0:
                 slot = slot_start[o] + codes[r]
                 totals[slot] += signs[o] * weights[r]
-                rows[slot] = r
+                chosen[slot] = r
         for f in range(start[o], start[o + 1]):
-            codes[:] = offset[f]
-            _add_entries(member_start, variables, strides, columns, f, codes)
+            codes[:] = offsets[f]
+            _add_offsets(settled.members, columns, f, codes)
             for r in range(n):
                 counts[codes[r]] += weights[r]
 
 
-@kernel
-def write_slots(columns, around, slot_start, o, out):
+@in_place
+def write_slots(columns, blanket, slot_start, o, out):
     """The slot of a set in every row."""
-    _codes(around, columns, o, out)
+    _codes(blanket, columns, o, out)
     for r in range(len(out)):
         out[r] += slot_start[o]
 
 
-@kernel
-def write_bases(states, pairs, fixed, item_set, item_row, item_start, lo, hi, bases):
+@in_place
+def write_bases(states, factor_start, offsets, fixed, item_set, item_row, item_start, bases):
     """The entry of every factor of an item if the variables of its set are in their first states."""
-    pair_start, pair_offset = pairs
-    start, variables, strides = fixed
-    for i in range(lo, hi):
-        first = pair_start[item_set[i]]
-        for f in range(first, pair_start[item_set[i] + 1]):
-            base = _entry(pair_offset[f], start, variables, strides, states, item_row[i], f)
-            bases[item_start[i] + f - first] = base
+    for i in range(len(item_set)):
+        first = factor_start[item_set[i]]
+        for f in range(first, factor_start[item_set[i] + 1]):
+            bases[item_start[i] + f - first] = _entry(offsets[f], fixed, states, item_row[i], f)
 
 
-@kernel
+@step
 def _read(u, sets, bases, b, o, table):
-    """The scores of the configurations of a set."""
-    sizes, pair_start, _, map_start, maps = sets
-    K = sizes[o]
+    """The scores of the configurations of a set; returns their number."""
+    K = sets.sizes[o]
     for s in range(K):
         table[s] = 0.0
-    for f in range(pair_start[o + 1] - pair_start[o]):
-        base, first = bases[b + f], map_start[o] + f * K
+    for f in range(sets.factor_start[o + 1] - sets.factor_start[o]):
+        base, first = bases[b + f], sets.map_start[o] + f * K
         for s in range(K):
-            table[s] += u[base + maps[first + s]]
+            table[s] += u[base + sets.maps[first + s]]
     return K
 
 
-@kernel
+@step
 def _add(sets, bases, b, o, table, out):
     """The transpose of `_read`."""
-    sizes, pair_start, _, map_start, maps = sets
-    K = sizes[o]
-    for f in range(pair_start[o + 1] - pair_start[o]):
-        base, first = bases[b + f], map_start[o] + f * K
+    K = sets.sizes[o]
+    for f in range(sets.factor_start[o + 1] - sets.factor_start[o]):
+        base, first = bases[b + f], sets.map_start[o] + f * K
         for s in range(K):
-            out[base + maps[first + s]] += table[s]
+            out[base + sets.maps[first + s]] += table[s]
 
 
-@kernel
+@in_place
 def _normalise(table, K):
     """Scores become probabilities; returns log Z."""
     top = table[0]
@@ -158,121 +212,109 @@ def _normalise(table, K):
     return top + np.log(z)
 
 
-@kernel
-def sums(u, sets, items, room, lo, hi, P, gradient):
-    """The weighted sum of log Z of items. Its gradient is added to `gradient`; probabilities go to P, if that has room."""
-    item_set, item_start, bases, weights, p_start = items
-    table, total = np.empty(room), 0.0
+@in_place
+def sums(u, sets, items, lo, hi, P, gradient, table):
+    """The weighted sum of log Z of the items lo..hi. Its gradient is added to `gradient`; probabilities go to P, if that has
+    room. `table` is scratch for the largest set."""
+    total = 0.0
     for i in range(lo, hi):
-        K = _read(u, sets, bases, item_start[i], item_set[i], table)
-        total += weights[i] * _normalise(table, K)
+        K = _read(u, sets, items.bases, items.start[i], items.sets[i], table)
+        total += items.weights[i] * _normalise(table, K)
         if len(P):
             for s in range(K):
-                P[p_start[i] + s] = table[s]
+                P[items.p_start[i] + s] = table[s]
         for s in range(K):
-            table[s] *= weights[i]
-        _add(sets, bases, item_start[i], item_set[i], table, gradient)
+            table[s] *= items.weights[i]
+        _add(sets, items.bases, items.start[i], items.sets[i], table, gradient)
     return total
 
 
-@kernel
-def product(v, sets, items, room, lo, hi, P, out):
-    """Covariances of the entries with the sum of v, weighted, are added to `out`."""
-    item_set, item_start, bases, weights, p_start = items
-    table = np.empty(room)
+@in_place
+def product(v, sets, items, lo, hi, P, out, table):
+    """Covariances of the entries with the sum of v, weighted, are added to `out`: a product with the Hessian of `sums`."""
     for i in range(lo, hi):
-        K = _read(v, sets, bases, item_start[i], item_set[i], table)
+        K, first = _read(v, sets, items.bases, items.start[i], items.sets[i], table), items.p_start[i]
         mean = 0.0
         for s in range(K):
-            mean += P[p_start[i] + s] * table[s]
+            mean += P[first + s] * table[s]
         for s in range(K):
-            table[s] = weights[i] * P[p_start[i] + s] * (table[s] - mean)
-        _add(sets, bases, item_start[i], item_set[i], table, out)
+            table[s] = items.weights[i] * P[first + s] * (table[s] - mean)
+        _add(sets, items.bases, items.start[i], items.sets[i], table, out)
 
 
-@kernel
-def variances(sets, items, room, lo, hi, P, out):
-    """Variances of the entries, one by one, are added to `out`, weighted. `room` is that of the largest table."""
-    item_set, item_start, bases, weights, p_start = items
-    sizes, pair_start, _, map_start, maps = sets
-    p = np.zeros(room)
+@in_place
+def variances(sets, items, lo, hi, P, out, p):
+    """Variances of the entries, one by one, are added to `out`, weighted. `p` is scratch for the largest table, all zero."""
     for i in range(lo, hi):
-        o = item_set[i]
-        K = sizes[o]
-        for f in range(pair_start[o + 1] - pair_start[o]):
-            base, first = bases[item_start[i] + f], map_start[o] + f * K
+        o = items.sets[i]
+        K = sets.sizes[o]
+        for f in range(sets.factor_start[o + 1] - sets.factor_start[o]):
+            base, first = items.bases[items.start[i] + f], sets.map_start[o] + f * K
             for s in range(K):
-                p[maps[first + s]] += P[p_start[i] + s]
+                p[sets.maps[first + s]] += P[items.p_start[i] + s]
             for s in range(K):
-                place = maps[first + s]
-                out[base + place] += weights[i] * p[place] * (1.0 - p[place])
-                p[place] = 0.0
+                entry = sets.maps[first + s]
+                out[base + entry] += items.weights[i] * p[entry] * (1.0 - p[entry])
+                p[entry] = 0.0
 
 
-@kernel
-def residuals(data, u, sets, fixed, settled, room, lo, hi, out):
-    """For rows lo..hi, settled entries less expected ones: the gradient of what each row adds. Larger sets are left out."""
-    states, signs = data[0], data[4]
-    sizes, pair_start, pair_offset, _, _ = sets
-    start, offset, member_start, variables, strides = settled
-    table, bases = np.empty(room), np.empty(np.max(np.diff(pair_start)), np.uint64)
+@in_place
+def residuals(rows, u, sets, fixed, settled, lo, hi, out, table, bases):
+    """For rows lo..hi, settled entries less expected ones: the gradient of what each row adds. Sets that are larger than
+    `table` are left out. `bases` is scratch for the most factors of a set."""
+    states = rows.states
     for r in range(lo, hi):
-        for o in range(len(sizes)):
-            w = _weight(data, r, o)
+        for o in range(len(sets.sizes)):
+            w = _weight(rows, r, o)
             if w == 0.0:
                 continue
-            for f in range(start[o], start[o + 1]):
-                out[r - lo, _entry(offset[f], member_start, variables, strides, states, r, f)] += w
-            if sizes[o] > room:
+            for f in range(settled.start[o], settled.start[o + 1]):
+                out[r - lo, _entry(settled.offsets[f], settled.members, states, r, f)] += w
+            if sets.sizes[o] > len(table):
                 continue
-            for f in range(pair_start[o], pair_start[o + 1]):
-                bases[f - pair_start[o]] = _entry(np.int64(pair_offset[f]), fixed[0], fixed[1], fixed[2], states, r, f)
+            first = sets.factor_start[o]
+            for f in range(first, sets.factor_start[o + 1]):
+                bases[f - first] = _entry(np.int64(sets.offsets[f]), fixed, states, r, f)
             K = _read(u, sets, bases, np.uint64(0), o, table)
             _normalise(table, K)
             for s in range(K):
-                table[s] *= -signs[o] * w
+                table[s] *= -rows.signs[o] * w
             _add(sets, bases, np.uint64(0), o, table, out[r - lo])
 
 
-@kernel
-def evaluate(u, sets, items, room, lo, hi, P, log_z):
-    """log Z of items and, if P has room, their probabilities."""
-    item_set, item_start, bases, _, p_start = items
-    table = np.empty(room)
+@in_place
+def evaluate(u, sets, items, lo, hi, P, log_z, table):
+    """log Z of the items lo..hi and, if P has room, their probabilities."""
     for i in range(lo, hi):
-        K = _read(u, sets, bases, item_start[i], item_set[i], table)
+        K = _read(u, sets, items.bases, items.start[i], items.sets[i], table)
         log_z[i] = _normalise(table, K)
         if len(P):
             for s in range(K):
-                P[p_start[i] + s] = table[s]
+                P[items.p_start[i] + s] = table[s]
 
 
-@kernel
-def maxima(u, sets, items, room, lo, hi, choice, best, counts):
-    """The best configuration of every item and its score. Entries that it picks are added to `counts`, weighted."""
-    item_set, item_start, bases, weights, _ = items
-    _, pair_start, _, map_start, maps = sets
-    table = np.empty(room)
+@in_place
+def maxima(u, sets, items, lo, hi, choice, best, counts, table):
+    """The best configuration of the items lo..hi and its score. Entries that it picks are added to `counts`, weighted."""
     for i in range(lo, hi):
-        o, b = item_set[i], item_start[i]
-        K = _read(u, sets, bases, b, o, table)
+        o, b = items.sets[i], items.start[i]
+        K = _read(u, sets, items.bases, b, o, table)
         s = np.argmax(table[:K])
         choice[i], best[i] = s, table[s]
-        for f in range(pair_start[o + 1] - pair_start[o]):
-            counts[bases[b + f] + maps[map_start[o] + f * K + s]] += weights[i]
+        for f in range(sets.factor_start[o + 1] - sets.factor_start[o]):
+            counts[items.bases[b + f] + sets.maps[sets.map_start[o] + f * K + s]] += items.weights[i]
 
 
-@kernel
-def surplus(u, sets, items, room, lo, hi, choice):
+@in_place
+def surplus(u, sets, items, lo, hi, choice, table):
     """The weighted sum of log Z of items less the score of the configuration chosen in each.
 
     Differences are taken before they are added up: where a choice is nearly certain, log Z and its score are large and equal
     but for the last digits, and those digits are all there is.
     """
-    item_set, item_start, bases, weights, _ = items
-    table, total = np.empty(room), 0.0
+    total = 0.0
     for i in range(lo, hi):
-        K = _read(u, sets, bases, item_start[i], item_set[i], table)
+        K = _read(u, sets, items.bases, items.start[i], items.sets[i], table)
         chosen, top = table[choice[i]], np.max(table[:K])
         if chosen == -np.inf:  # impossible
             total += np.inf
@@ -281,5 +323,5 @@ def surplus(u, sets, items, room, lo, hi, choice):
         for s in range(K):
             if s != choice[i]:
                 z += exp(table[s] - top)
-        total += weights[i] * (np.log1p(z) if top == chosen else top - chosen + np.log(z + exp(chosen - top)))
+        total += items.weights[i] * (np.log1p(z) if top == chosen else top - chosen + np.log(z + exp(chosen - top)))
     return total

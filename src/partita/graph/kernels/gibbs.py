@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place
 from .conditional import conditional_scores, exponentials
 
 
-@kernel
+@in_place
 def uniform(seed, counter):
     """A number in [0, 1) from a seed and a counter (two rounds of splitmix64's mixing)."""
     z = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -22,7 +22,7 @@ def uniform(seed, counter):
     return np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@in_place
 def chain(layout, potentials, order, seed, burn_in, n_samples, y, counts, score):
     """Sweeps of one Markov chain over the variables in order; states and table entries after burn-in go to `counts`.
 

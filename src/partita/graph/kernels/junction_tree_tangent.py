@@ -1,28 +1,13 @@
-"""Derivatives of the sums of a junction tree along a direction in its potentials.
+"""Derivatives of the sums of a junction tree along a direction in its potentials: forward mode, after `junction_tree`.
 
-Arrays of a tree are as in `kernels.junction_tree`. Where nothing is possible the derivative is zero.
+Tuples of arrays are those of `clique_layout`. Where nothing is possible the derivative is zero.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from ...numerics.jit import kernel, sum_kernel
-from .junction_tree import (
-    ADDED,
-    FIRST_INPUT,
-    INNER,
-    KIND,
-    LAST_INPUT,
-    RESIDUAL,
-    _advance,
-    _begin,
-    _blocks,
-    _fill,
-    _scatter,
-    _shares,
-    _unload,
-)
+from ...numerics.jit import in_place, kernel, sum_kernel
+from .clique_blocks import advance, begin, clear, conditionals, fill, flush, n_blocks, scatter
+from .clique_layout import ADDED, FIRST_INPUT, INNER, KIND, LAST_INPUT, RESIDUAL, scratch
 
 
 @sum_kernel
@@ -36,30 +21,32 @@ def _means(block, change, inner, residual):
         change[j] = total
 
 
-@kernel
-def collect_tangent(cliques, axes, inputs, maps, strides, potentials, direction, lo, hi, room, messages, tangents):
-    """The derivatives of the messages of the cliques lo..hi."""
-    block, change = np.empty(room[0]), np.empty(room[0])
-    places, digits = np.empty(room[1], np.int64), np.empty(room[2], np.int64)
-    tiles, tiled = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
-    tiles_change, tiled_change = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
+@in_place
+def _collect_tangent(tree, tables, lo, hi, tangent, work):
+    block, change, cursor, messages = work.block, work.change, work.cursor, tangent.separators
     for c in range(lo, hi):
-        clique = cliques[c]
+        clique = tree.cliques[c]
         inner, residual = clique[INNER], clique[RESIDUAL]
-        first, last = clique[FIRST_INPUT], clique[LAST_INPUT]
-        _begin(clique, inputs, places, digits, tiled)
-        tiled_change[: last - first] = -1
-        for o in range(_blocks(clique, axes)):
+        begin(tree, clique, cursor)
+        clear(clique, work.read)
+        clear(clique, work.changes)
+        for o in range(n_blocks(tree, clique)):
             if o > 0:
-                _advance(clique, axes, inputs, strides, places, digits)
-            row = places[last - first]
-            _fill(block, inner, inputs, first, last, places, maps, potentials, messages, tiles, tiled)
-            _fill(change, inner, inputs, first, last, places, maps, direction, tangents, tiles_change, tiled_change)
-            _shares(block, inner, residual, messages[row])
+                advance(tree, clique, cursor)
+            row = cursor.offsets[clique[LAST_INPUT] - clique[FIRST_INPUT]]
+            fill(tree, clique, cursor, tables, work.read, block)
+            fill(tree, clique, cursor, tangent, work.changes, change)
+            conditionals(block, inner, residual, tables.separators[row])
             _means(block, change, inner, residual)
             again = clique[ADDED] or o * inner % residual > 0  # a row may take several blocks
             for j in range(max(1, inner // residual)):
-                tangents[row + j] = tangents[row + j] + change[j] if again else change[j]
+                messages[row + j] = messages[row + j] + change[j] if again else change[j]
+
+
+@kernel
+def collect_tangent(tree, tables, lo, hi, tangent):
+    """Derivatives of the messages of the cliques lo..hi along ``tangent.factors``, into ``tangent.separators``."""
+    _collect_tangent(tree, tables, lo, hi, tangent, scratch(tree))
 
 
 @sum_kernel
@@ -78,36 +65,36 @@ def _changes(block, change, inner, residual, row, tangents, beliefs, shifts):
             change[i] = block[i] * (moved + b * (change[i] - mean))
 
 
-@kernel
-def distribute_tangent(
-    cliques, axes, inputs, maps, strides, potentials, direction, lo, hi, room, messages, tangents, beliefs, shifts, product
-):
-    """Add the derivatives of probabilities of separators and factors to `shifts` and `product`, after `collect_tangent`.
-
-    `shifts` are zero at the beginning. Beliefs are where the messages are.
-    """
-    block, change = np.empty(room[0]), np.empty(room[0])
-    places, digits = np.empty(room[1], np.int64), np.empty(room[2], np.int64)
-    tiles, tiled = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
-    tiles_change, tiled_change = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
-    heaps, heaped = np.empty((room[1], room[0])), np.empty(room[1], np.int64)
+@in_place
+def _distribute_tangent(tree, tables, tangent, beliefs, lo, hi, product, work):
+    inputs, cursor, block, change, shifts = tree.inputs, work.cursor, work.block, work.change, product.separators
     for c in range(hi - 1, lo - 1, -1):
-        clique = cliques[c]
+        clique = tree.cliques[c]
         inner, residual = clique[INNER], clique[RESIDUAL]
         first, last = clique[FIRST_INPUT], clique[LAST_INPUT]
-        _begin(clique, inputs, places, digits, tiled)
-        tiled_change[: last - first] = -1
-        heaped[: last - first] = -1
-        for o in range(_blocks(clique, axes)):
+        begin(tree, clique, cursor)
+        clear(clique, work.read)
+        clear(clique, work.changes)
+        clear(clique, work.written)
+        for o in range(n_blocks(tree, clique)):
             if o > 0:
-                _advance(clique, axes, inputs, strides, places, digits)
-            row = places[last - first]
-            _fill(block, inner, inputs, first, last, places, maps, potentials, messages, tiles, tiled)
-            _fill(change, inner, inputs, first, last, places, maps, direction, tangents, tiles_change, tiled_change)
-            _shares(block, inner, residual, messages[row])
-            _changes(block, change, inner, residual, row, tangents, beliefs, shifts)
+                advance(tree, clique, cursor)
+            row = cursor.offsets[last - first]
+            fill(tree, clique, cursor, tables, work.read, block)
+            fill(tree, clique, cursor, tangent, work.changes, change)
+            conditionals(block, inner, residual, tables.separators[row])
+            _changes(block, change, inner, residual, row, tangent.separators, beliefs, shifts)
             for k in range(first, last):
-                target = shifts if inputs[k, KIND] else product
-                _scatter(change, inner, inputs[k], maps, places[k - first], target, heaps, heaped, k - first)
+                target = shifts if inputs[k, KIND] else product.factors
+                scatter(change, inner, inputs[k], tree.maps, cursor.offsets[k - first], work.written, k - first, target)
         for k in range(first, last):
-            _unload(inputs[k], maps, shifts if inputs[k, KIND] else product, heaps, heaped, k - first)
+            flush(inputs[k], tree.maps, work.written, k - first, shifts if inputs[k, KIND] else product.factors)
+
+
+@kernel
+def distribute_tangent(tree, tables, tangent, beliefs, lo, hi, product):
+    """Add the derivatives of the probabilities of factors and separators to `product`, after `collect_tangent`.
+
+    Those of separators are zero at the beginning. `beliefs` are the probabilities of separators, where their messages are.
+    """
+    _distribute_tangent(tree, tables, tangent, beliefs, lo, hi, product, scratch(tree))

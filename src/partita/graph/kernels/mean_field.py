@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place, step
 from .conditional import exponentials
 
 #: Probabilities below this become zero, so that products of them never vanish by rounding where a table forbids.
 TINY = 1e-40
 
 
-@kernel
+@step
 def _product(layout, q, f, left_out, T):
     """T = the product of the probabilities of the variables of factor f, but for that of one edge."""
     var_offsets, fac_offsets, fac_ptr = layout.var_offsets, layout.fac_offsets, layout.fac_ptr
@@ -35,7 +35,7 @@ def _product(layout, q, f, left_out, T):
                     at += 1
 
 
-@kernel
+@step
 def _expect(layout, tables, q, e, f, T, g):
     """Add to g[x] the mean of the table of factor f given state x of the variable of its edge e."""
     var_offsets, fac_offsets, fac_ptr = layout.var_offsets, layout.fac_offsets, layout.fac_ptr
@@ -63,7 +63,7 @@ def _expect(layout, tables, q, e, f, T, g):
                     g[x] += T[z] * tables[off + z]
 
 
-@kernel
+@in_place
 def coordinate_ascent(layout, potentials, max_iter, tol, q, T, g):
     """The best q of one variable after another, until the largest change is at most tol; returns sweeps and that change.
 
@@ -97,7 +97,7 @@ def coordinate_ascent(layout, potentials, max_iter, tol, q, T, g):
     return max_iter, change
 
 
-@kernel
+@in_place
 def evidence_lower_bound(layout, potentials, beliefs, value, T):
     """Add the mean score and the entropy to the values of examples; beliefs of tables become products of those of states.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
+from ...numerics.jit import in_place, kernel, step
 
 
-@kernel
+@step
 def _find(parent, i):
     """The root of i in a forest of disjoint sets, with path halving."""
     while parent[i] != i:
@@ -16,7 +16,7 @@ def _find(parent, i):
     return i
 
 
-@kernel
+@in_place
 def acyclic_set(layout, order, parent, counts):
     """Take factors in order unless two of their variables are joined already; add one to the counts of those taken.
 
@@ -45,6 +45,8 @@ def acyclic_set(layout, order, parent, counts):
 @kernel
 def breadth_first(layout, variables, factors):
     """Variables and factors in breadth-first order from a root of each component; returns whether there is no cycle."""
+    var_ptr, var_edges, edge_factor = layout.var_ptr, layout.var_edges, layout.edge_factor
+    fac_ptr, edge_var = layout.fac_ptr, layout.edge_var
     n = len(variables)
     seen, used = np.zeros(n, np.bool_), np.zeros(len(factors), np.bool_)
     acyclic = True
@@ -58,15 +60,15 @@ def breadth_first(layout, variables, factors):
         while head < tail:
             v = variables[head]
             head += 1
-            for k in range(layout.var_ptr[v], layout.var_ptr[v + 1]):
-                f = layout.edge_factor[layout.var_edges[k]]
+            for k in range(var_ptr[v], var_ptr[v + 1]):
+                f = edge_factor[var_edges[k]]
                 if used[f]:
                     continue
                 used[f] = True
                 factors[count] = f
                 count += 1
-                for e in range(layout.fac_ptr[f], layout.fac_ptr[f + 1]):
-                    u = layout.edge_var[e]
+                for e in range(fac_ptr[f], fac_ptr[f + 1]):
+                    u = edge_var[e]
                     if u != v:
                         acyclic = acyclic and not seen[u]
                         if not seen[u]:

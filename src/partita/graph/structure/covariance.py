@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ..kernels import junction_tree_tangent as kernels
+from ..kernels.clique_layout import Tables
 from .factor_graph import FactorGraph
 
 
@@ -45,12 +46,13 @@ class EntryCovariance:
         """Covariances with the sum of the entries of `direction`, one for each entry; of all examples at once."""
         tree, out = self.tree, np.zeros(self.graph.size)
         direction = np.ascontiguousarray(direction, dtype=np.float64)
-        tangents, shifts = np.empty(tree.n_messages), np.zeros(tree.n_messages)
+        tables = Tables(self.potentials, self.messages)
+        tangent = Tables(direction, np.empty(tree.n_messages))
+        product = Tables(out, np.zeros(tree.n_messages))
 
         def run(lo: int, hi: int) -> None:
-            given = (*tree.arrays, self.potentials, direction, lo, hi, tree.room, self.messages, tangents)
-            kernels.collect_tangent(*given)
-            kernels.distribute_tangent(*given, self.beliefs, shifts, out)
+            kernels.collect_tangent(tree.layout, tables, lo, hi, tangent)
+            kernels.distribute_tangent(tree.layout, tables, tangent, self.beliefs, lo, hi, product)
 
         self.graph.workers.run(run, self.ranges)
         return out

@@ -55,7 +55,7 @@ class ExactSums:
         def row(i: int, workers: Workers) -> None:
             messages = self._collect(flat[i], value[i], workers, best=True)
             if np.isfinite(value[i]).all():
-                self.tree.descend(flat[i], messages, np.zeros(0), states[i])
+                self.tree.descend(flat[i], messages, np.zeros((1, 0)), states[i : i + 1])
 
         self._run(row, len(flat))
         return states, value
@@ -69,8 +69,7 @@ class ExactSums:
         uniforms = random.random((size, max(1, len(self.tree.examples))))
 
         def draws(first: int, last: int) -> None:
-            for row in range(first, last):
-                self.tree.descend(potentials, messages, uniforms[row], states[row])
+            self.tree.descend(potentials, messages, uniforms[first:last], states[first:last])
 
         self.graph.workers.run(draws, Workers.ranges(size, 50.0 * size * self.graph.n_variables))
         return states, log_z

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -10,20 +11,21 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels import free_sets as kernels
+from ..kernels.free_sets import Blanket, Items, Rows, SetMembers, SetTables, Settled, Strides
 from .covariance import EntryCovariance
 from .factor_graph import FactorGraph
 from .scopes import Scopes, ranges
 
 #: Configurations of a set that are written out; sets with more get a junction tree.
 LARGEST = 1024
-#: Configurations of what is around a set that get a slot each, per row of states; with more, every row is an item.
+#: Configurations of a set's Markov blanket that get a slot each, per row of states; with more, every row is an item.
 SLOTS = 4
 
 
 class FreeSets:
     """``sum_r sum_o sign_o w_ro log Z(x_S | the rest of row r)`` over rows r and sets S = S_o, as a function of potentials.
 
-    A set interacts with what is around it only: the variables that share a factor with it. Rows that agree there are one
+    A set interacts with its Markov blanket only: the variables that share a factor with it. Rows that agree there are one
     item with the sum of their weights, so that the cost does not grow with the number of rows where sets have few
     neighbours.
 
@@ -49,7 +51,7 @@ class FreeSets:
     counts : array of shape (graph.size,)
         How often, weighted, each entry is picked by factors that touch a set and none of its latent members.
     n_items : int
-        Number of sets given different states around them.
+        Number of sets given different states of their Markov blankets.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class FreeSets:
     ) -> None:
         self.graph, self.options, self.workers = graph, options, graph.workers
         self.states = np.ascontiguousarray(states, dtype=np.int64)
-        self._data = (self.states, row_weights, np.ascontiguousarray(shares, dtype=np.float64), columns, signs)
+        self._rows = Rows(self.states, row_weights, np.ascontiguousarray(shares, dtype=np.float64), columns, signs)
         self._compile(sets, np.asarray(latent, dtype=bool), SLOTS * len(self.states) + 64)
         self._collapse()
         self._prepare()
@@ -74,7 +76,7 @@ class FreeSets:
     def _compile(self, sets: Scopes, latent: Any, most: int) -> None:
         """Factors of sets, and variables of those within and without.
 
-        Configurations around a set are numbered unless they are more than `most`.
+        Configurations of the Markov blanket of a set are numbered unless they are more than `most`.
         """
         graph, (starts, variables) = self.graph, sets
         n, V = len(starts) - 1, graph.n_variables
@@ -91,52 +93,53 @@ class FreeSets:
         pair_set, pair_factor = keys // graph.n_factors, keys % graph.n_factors
         self.pair_start = np.searchsorted(pair_set, np.arange(n + 1))
         lengths = np.diff(graph.scope_offsets)[pair_factor]
-        place = ranges(graph.scope_offsets[pair_factor], lengths)
+        edges = ranges(graph.scope_offsets[pair_factor], lengths)
         pair = np.repeat(np.arange(len(pair_factor)), lengths)
-        member, stride = graph.members[place], member_strides(graph)[place]
+        member, stride = graph.members[edges], member_strides(graph)[edges]
         within = owner * V + variables  # ascending
         wanted = pair_set[pair] * V + member
         found = np.minimum(np.searchsorted(within, wanted), len(within) - 1)
         free = within[found] == wanted
         self._pair_factor, self._pair_offset = pair_factor, graph.offsets[pair_factor]
         self._sets = sets
-        edges = np.arange(len(pair_factor) + 1)
-        self._free = (np.searchsorted(pair[free], edges), (found - starts[pair_set[pair]])[free], stride[free])
-        self._fixed = (np.searchsorted(pair[~free], edges), member[~free], stride[~free])
+        numbers = np.arange(len(pair_factor) + 1)
+        self._free = Strides(np.searchsorted(pair[free], numbers), (found - starts[pair_set[pair]])[free], stride[free])
+        self._fixed = Strides(np.searchsorted(pair[~free], numbers), member[~free], stride[~free])
         blurred = np.bincount(pair[free], weights=latent[found[free]], minlength=len(pair_factor)) > 0
         settled = np.flatnonzero(~blurred)
         inside = ~blurred[pair]
-        self._settled = (
-            *(np.searchsorted(pair_set[settled], np.arange(n + 1)), self._pair_offset[settled]),
-            *(np.searchsorted(pair[inside], np.append(settled, len(pair_factor))), member[inside], stride[inside]),
+        known = np.searchsorted(pair[inside], np.append(settled, len(pair_factor)))
+        self._settled = Settled(
+            np.searchsorted(pair_set[settled], np.arange(n + 1)),
+            self._pair_offset[settled],
+            Strides(known, member[inside], stride[inside]),
         )
         widths = np.where(small, self.sizes * np.diff(self.pair_start), 0)
         map_start = np.concatenate(([0], np.cumsum(widths)))
         maps = np.empty(map_start[-1], np.uint64)
-        tasks = [
-            (np.where(small, self.sizes, 0), self.pair_start, starts, counts, *self._free, map_start, lo, hi, maps)
-            for lo, hi in Workers.ranges(n, 10.0 * len(maps))
-        ]
-        self.workers.run(kernels.write_maps, tasks)
-        unsigned = (array.astype(np.uint64) for array in (self.sizes, self.pair_start, self._pair_offset, map_start))
-        self._kernel_sets = (*unsigned, maps)
-        self.room = int(self.sizes[small].max(initial=1))
-        around = np.unique(wanted[~free])
-        start = np.searchsorted(around // V, np.arange(n + 1))
-        self._around = _codes(around % V, start, graph.cardinalities, most)
+        given = (np.where(small, self.sizes, 0), self.pair_start, SetMembers(starts, counts, self._free), map_start)
+        self.workers.run(kernels.write_maps, [(*given, lo, hi, maps) for lo, hi in Workers.ranges(n, 10.0 * len(maps))])
+        factors = _unsigned(self.pair_start), _unsigned(self._pair_offset)
+        self._tables = SetTables(_unsigned(self.sizes), *factors, _unsigned(map_start), maps)
+        self._largest = int(self.sizes[small].max(initial=1))
+        neighbours = np.unique(wanted[~free])
+        start = np.searchsorted(neighbours // V, np.arange(n + 1))
+        self._blanket, self._blanket_sizes = _blankets(neighbours % V, start, graph.cardinalities, most)
+
+    def _scratch(self) -> FloatArray:
+        """Room for the configurations of the largest set that is written out."""
+        return np.empty(self._largest)
 
     def _collapse(self) -> None:
-        """Rows that agree around a set are one item."""
+        """Rows that agree on the Markov blanket of a set are one item."""
         n, rows, graph = len(self.sizes), len(self.states), self.graph
-        *arrays, slots = self._around
-        self._around = tuple(arrays)
-        slots = np.where(arrays[3], rows, slots)
+        slots = np.where(self._blanket.by_row, rows, self._blanket_sizes)
         self._slot_start = np.concatenate(([0], np.cumsum(slots)))
         pieces = Workers.ranges(n, 20.0 * n * rows)
         totals, chosen = np.zeros(self._slot_start[-1]), np.zeros(self._slot_start[-1], np.int64)
         parts, columns = np.zeros((len(pieces), graph.size)), np.ascontiguousarray(self.states.T)
         tasks = [
-            (self._data, columns, self._around, self._slot_start, self._settled, lo, hi, totals, chosen, parts[i])
+            (self._rows, columns, self._blanket, self._slot_start, self._settled, lo, hi, totals, chosen, parts[i])
             for i, (lo, hi) in enumerate(pieces)
         ]
         self.workers.run(kernels.tabulate, tasks)
@@ -155,17 +158,16 @@ class FreeSets:
         start = np.concatenate(([0], np.cumsum(lengths)))
         p_start = np.concatenate(([0], np.cumsum(self.sizes[sets])))
         bases = self._bases(sets, rows, start)
-        self._kernel_items = (sets.astype(np.uint64), start.astype(np.uint64), bases, weights, p_start.astype(np.uint64))
+        self._item_arrays = Items(_unsigned(sets), _unsigned(start), bases, weights, _unsigned(p_start))
         self.cells = int((self.sizes[sets] * (lengths + 4)).sum())  # operations of one evaluation
         self._ranges = Workers.ranges(len(sets), 4.0 * self.cells)
         self.tree: FactorGraph | None = None
         if len(self._trees[0]):
             self._plant()
 
-    def _bases(self, sets: IntArray, rows: IntArray, start: IntArray) -> IntArray:
+    def _bases(self, sets: IntArray, rows: IntArray, start: IntArray) -> Any:
         bases = np.empty(start[-1], np.uint64)
-        pairs = (self.pair_start, self._pair_offset)
-        kernels.write_bases(self.states, pairs, self._fixed, sets, rows, start, 0, len(sets), bases)
+        kernels.write_bases(self.states, self.pair_start, self._pair_offset, self._fixed, sets, rows, start, bases)
         return bases
 
     def alone(self, o: int) -> FactorGraph:
@@ -179,12 +181,10 @@ class FreeSets:
         sizes = np.diff(set_start)[sets]
         first = np.cumsum(sizes) - sizes
         pairs = ranges(self.pair_start[sets], lengths)  # of every item, in order
-        free_start, place, _ = self._free
-        arity = np.diff(free_start)[pairs]
-        members = ranges(free_start[pairs], arity)
-        scopes = Scopes(
-            np.concatenate(([0], np.cumsum(arity))), place[members] + np.repeat(np.repeat(first, lengths), arity)
-        )
+        free = self._free
+        arity = np.diff(free.start)[pairs]
+        members = free.variables[ranges(free.start[pairs], arity)]
+        scopes = Scopes(np.concatenate(([0], np.cumsum(arity))), members + np.repeat(np.repeat(first, lengths), arity))
         counts = self.graph.cardinalities[variables[ranges(set_start[sets], sizes)]]
         examples = np.repeat(np.arange(len(sets)), sizes)
         return FactorGraph(counts, scopes, examples=examples, n_jobs=self.graph.n_jobs)
@@ -196,9 +196,9 @@ class FreeSets:
         bases = self._bases(sets, rows, np.concatenate(([0], np.cumsum(lengths)))).astype(np.int64)
         self.tree = self._graph(sets)
         index = np.empty(self.tree.size, np.int64)
-        free_start, _, stride = self._free
+        free = self._free
         pairs = ranges(self.pair_start[sets], lengths)
-        strides = stride[ranges(free_start[pairs], np.diff(free_start)[pairs])]
+        strides = free.strides[ranges(free.start[pairs], np.diff(free.start)[pairs])]
         for numbers, _, shapes, _ in self.tree.by_arity:
             steps = strides[self.tree.scope_offsets[numbers][:, None] + np.arange(shapes.shape[1])]
             kinds, which = np.unique(np.hstack([shapes, steps]), axis=0, return_inverse=True)
@@ -212,6 +212,17 @@ class FreeSets:
         self.index = index
         self.tree.tree(**self.options)  # refuses here what does not fit
 
+    @property
+    def n_probabilities(self) -> int:
+        """Configurations of all items of small sets."""
+        return int(self._item_arrays.p_start[-1])
+
+    def run(self, kernel: Callable[..., Any], u: FloatArray, outputs: Callable[[int], tuple[Any, ...]]) -> list[Any]:
+        """A kernel on the items of small sets, in pieces on threads; `outputs` are those of each piece."""
+        pieces = enumerate(self._ranges)
+        tasks = [(u, self._tables, self._item_arrays, lo, hi, *outputs(i), self._scratch()) for i, (lo, hi) in pieces]
+        return self.workers.run(kernel, tasks)
+
     def at(self, u: FloatArray) -> FreeSums:
         """The sum at potentials `u`."""
         return FreeSums(self, np.ascontiguousarray(u, dtype=np.float64))
@@ -219,8 +230,9 @@ class FreeSets:
     def row_residuals(self, u: FloatArray, lo: int, hi: int) -> FloatArray:
         """For rows lo..hi, picked entries less expected ones, weighted: minus the gradient of what each row adds."""
         out = np.zeros((hi - lo, self.graph.size))
+        given, most = (self._rows, u, self._tables, self._fixed, self._settled), int(np.diff(self.pair_start).max(initial=0))
         tasks = [
-            (self._data, u, self._kernel_sets, self._fixed, self._settled, self.room, a + lo, b + lo, out[a:b])
+            (*given, a + lo, b + lo, out[a:b], self._scratch(), np.empty(most, np.uint64))
             for a, b in Workers.ranges(hi - lo, 20.0 * (hi - lo) * len(self.sizes))
         ]
         self.workers.run(kernels.residuals, tasks)
@@ -232,9 +244,9 @@ class FreeSets:
         assert self.tree is not None
         marginals = self.tree.infer(u[self.index], "exact", **self.options).marginals
         ends = np.searchsorted(self.tree.factor_examples, np.arange(len(self._trees[0]) + 1))
-        slots, (_, row_weights, shares, columns, signs) = np.empty(len(self.states), np.int64), self._data
+        slots, (_, row_weights, shares, columns, signs) = np.empty(len(self.states), np.int64), self._rows
         for o in np.unique(self._trees[1]).tolist():
-            kernels.write_slots(np.ascontiguousarray(self.states.T), self._around, self._slot_start, o, slots)
+            kernels.write_slots(np.ascontiguousarray(self.states.T), self._blanket, self._slot_start, o, slots)
             for r in range(lo, hi):
                 w = signs[o] * row_weights[r] * shares[r if len(shares) > 1 else 0, columns[o]]
                 if w != 0.0:
@@ -260,10 +272,7 @@ class FreeSums:
     def _run(self, P: FloatArray) -> None:
         s = self.sets
         parts = np.zeros((len(s._ranges), s.graph.size))
-        tasks = [
-            (self.u, s._kernel_sets, s._kernel_items, s.room, lo, hi, P, parts[i]) for i, (lo, hi) in enumerate(s._ranges)
-        ]
-        self.value = float(sum(s.workers.run(kernels.sums, tasks)))
+        self.value = float(sum(s.run(kernels.sums, self.u, lambda i: (P, parts[i]))))
         self.gradient: FloatArray = parts.sum(0)
         if s.tree is not None:
             found = s.tree.infer(self.u[s.index], "exact", **s.options)
@@ -280,7 +289,7 @@ class FreeSums:
 
     @cached_property
     def _probabilities(self) -> FloatArray:
-        P = np.empty(self.sets._kernel_items[4][-1])
+        P = np.empty(self.sets.n_probabilities)
         if len(P):
             self._run(P)
         return P
@@ -295,8 +304,7 @@ class FreeSums:
         s = self.sets
         parts = np.zeros((len(s._ranges), s.graph.size))
         P = self._probabilities
-        tasks = [(v, s._kernel_sets, s._kernel_items, s.room, lo, hi, P, parts[i]) for i, (lo, hi) in enumerate(s._ranges)]
-        s.workers.run(kernels.product, tasks)
+        s.run(kernels.product, v, lambda i: (P, parts[i]))
         out = np.asarray(parts.sum(0))
         return out if self._covariance is None else out + self._spread(self._covariance.product(v[s.index]))
 
@@ -304,14 +312,18 @@ class FreeSums:
         """The diagonal of the Hessian."""
         s = self.sets
         parts, P = np.zeros((len(s._ranges), s.graph.size)), self._probabilities
-        room = int(np.diff(s.graph.offsets).max(initial=1))
-        tasks = [(s._kernel_sets, s._kernel_items, room, lo, hi, P, parts[i]) for i, (lo, hi) in enumerate(s._ranges)]
+        largest = int(np.diff(s.graph.offsets).max(initial=1))
+        tasks = [(s._tables, s._item_arrays, lo, hi, P, parts[i], np.zeros(largest)) for i, (lo, hi) in enumerate(s._ranges)]
         s.workers.run(kernels.variances, tasks)
         out = np.asarray(parts.sum(0))
         if s.tree is not None:
             p = s.tree.infer(self.u[s.index], "exact", **s.options).marginals
             out += self._spread(p * (1.0 - p))
         return out
+
+
+def _unsigned(array: IntArray) -> Any:
+    return array.astype(np.uint64)
 
 
 def factors_of_variables(graph: FactorGraph) -> tuple[IntArray, IntArray]:
@@ -329,8 +341,8 @@ def member_strides(graph: FactorGraph) -> IntArray:
     return out
 
 
-def _codes(variables: IntArray, start: IntArray, cardinalities: IntArray, most: int) -> tuple[Any, ...]:
-    """What numbers the configurations around each set: variables, multipliers, and which sets have more than `most`."""
+def _blankets(variables: IntArray, start: IntArray, cardinalities: IntArray, most: int) -> tuple[Blanket, IntArray]:
+    """What numbers the configurations of Markov blankets, unless they are more than `most`, and how many there are."""
     n = len(start) - 1
     counts = cardinalities[variables]
     logs = np.concatenate(([0.0], np.cumsum(np.log(counts))))
@@ -338,5 +350,5 @@ def _codes(variables: IntArray, start: IntArray, cardinalities: IntArray, most: 
     by_row = logs[start[1:]] - logs[start[:-1]] > np.log(most)
     before = np.where(by_row[owner], 0.0, logs[:-1] - logs[start[:-1]][owner])
     multipliers = np.rint(np.exp(before)).astype(np.int64)
-    slots = np.rint(np.exp(np.where(by_row, 0.0, logs[start[1:]] - logs[start[:-1]]))).astype(np.int64)
-    return start, variables, multipliers, by_row, slots
+    sizes = np.rint(np.exp(np.where(by_row, 0.0, logs[start[1:]] - logs[start[:-1]]))).astype(np.int64)
+    return Blanket(Strides(start, variables, multipliers), by_row), sizes

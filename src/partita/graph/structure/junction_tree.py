@@ -1,4 +1,4 @@
-"""Exact sums on a factor graph by a junction tree."""
+"""Exact inference on a factor graph by a junction tree: collect evidence towards the roots, distribute it to the leaves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels import junction_tree as kernels
+from ..kernels.clique_layout import FACTOR, KIND, OFFSET, SEPARATOR, TARGET, CliqueScopes, Tables
 from .elimination import Clique, Elimination
 from .junction_layout import Arena, Rows, Source, Target, outer
 
@@ -22,16 +23,16 @@ GROUP, SHARE = 4096, 1.0 / 16.0
 LARGE, SLICES = 1 << 17, 8
 #: Most entries, as a share of those of the clique, that slices take for sums of their own.
 SPARE = 1.0 / 8.0
-#: Entries of the messages of an example from which their beliefs share places.
+#: Entries of the messages of an example from which their beliefs share memory.
 CROWDED = 1 << 16
 
 _SERIAL = Workers(1)
 
 
 class _Sum(NamedTuple):
-    """Slices that add to the same table do so in places of their own, which are added up afterwards."""
+    """Slices that add to the same table do so in copies of their own, which are added up afterwards."""
 
-    source: int  # the first of these places in the beliefs
+    source: int  # the offset of the first of these copies in the beliefs
     size: int
     kind: int
     target: int
@@ -65,7 +66,7 @@ class JunctionTree:
     Notes
     -----
     Work is cut in the same way for any number of threads: by example, and in large cliques by the states of some variables.
-    A belief is needed from when its clique's parent is done until the clique is: large ones share their places.
+    A belief is needed from when its clique's parent is done until the clique is: large ones share memory.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class JunctionTree:
         self.homes = [min((int(owner[v]) for v in scope if cardinalities[v] > 1), default=-1) for scope in scopes]
         for k, home in enumerate(self.homes):
             if home >= 0:
-                tables[home].append(Source(0, int(offsets[k]), scopes[k]))
+                tables[home].append(Source(FACTOR, int(offsets[k]), scopes[k]))
         self.constants = [k for k, home in enumerate(self.homes) if home < 0]
         self._counts: list[int] = cardinalities.tolist()
         self.cliques, sources, origin = _arranged(elimination.cliques, tables, self._counts)
@@ -100,16 +101,16 @@ class JunctionTree:
         ends = np.cumsum([len(clique.separator) + len(clique.residual) for clique in self.cliques], dtype=np.int64)
         starts = np.concatenate(([0], ends[:-1])).astype(np.int64)
         middles = starts + [len(clique.separator) for clique in self.cliques]
-        self.variables = np.array(variables, dtype=np.int64)
-        self.bounds = np.column_stack([starts, middles, ends]) if self.cliques else np.zeros((0, 3), np.int64)
+        bounds = np.column_stack([starts, middles, ends]) if self.cliques else np.zeros((0, 3), np.int64)
+        self.scopes = CliqueScopes(np.array(variables, dtype=np.int64), bounds, cardinalities)
 
     def _compile(self, factors: list[list[Source]]) -> None:
         rows, slices = Rows(self._counts), Rows(self._counts)
         first = self._first_of_message()
         beliefs = _Beliefs(self._shared, self.cliques, self.examples)
         kept = [size if first[c] == c else 0 for c, size in enumerate(self._shared)]
-        places = np.concatenate(([0], np.cumsum(kept, dtype=np.int64))).tolist()
-        own = [Source(1, places[first[c]], clique.separator) for c, clique in enumerate(self.cliques)]
+        offsets = np.concatenate(([0], np.cumsum(kept, dtype=np.int64))).tolist()
+        own = [Source(SEPARATOR, offsets[first[c]], clique.separator) for c, clique in enumerate(self.cliques)]
         children: list[list[int]] = [[] for _ in self.cliques]
         for c, clique in enumerate(self.cliques):
             if clique.parent >= 0 and first[c] == c:
@@ -119,9 +120,9 @@ class JunctionTree:
         for c in range(len(self.cliques) - 1, -1, -1):
             beliefs.enter(c)
             tables = [*factors[c], *(own[b] for b in children[c]), own[c]]
-            targets = [(0, source.place, 0) for source in factors[c]]
-            targets += [(1, beliefs.take(b), self._shared[b]) for b in children[c]]
-            targets.append((1, beliefs.places[first[c]], 0))
+            targets = [Target(FACTOR, source.offset, 0) for source in factors[c]]
+            targets += [Target(SEPARATOR, beliefs.take(b), self._shared[b]) for b in children[c]]
+            targets.append(Target(SEPARATOR, beliefs.offsets[first[c]], 0))
             layout.append((tables, targets))
             variables = self._cut(c, tables[:-1])
             if variables:
@@ -130,11 +131,10 @@ class JunctionTree:
                 beliefs.give(c)
         for c, (tables, targets) in enumerate(reversed(layout)):
             rows.add(self.cliques[c], tables, targets, first[c] < c)
-        self.arrays, self.targets, self.room = rows.arrays(), rows.targets(), rows.room
-        self._slices = slices.arrays(), slices.targets(), slices.room
-        self.n_messages, self.n_beliefs = places[-1], beliefs.size
-        self.root_places = np.array([places[c] for c in self.roots.tolist()], dtype=np.int64)
-        self._root_beliefs = np.array([beliefs.places[c] for c in self.roots.tolist()], dtype=np.int64)
+        self.layout, self._slices = rows.layout(), slices.layout()
+        self.n_messages, self.n_beliefs = offsets[-1], beliefs.size
+        self.root_messages = np.array([offsets[c] for c in self.roots.tolist()], dtype=np.int64)
+        self._root_beliefs = np.array([beliefs.offsets[c] for c in self.roots.tolist()], dtype=np.int64)
         self._steps = self._plan(sliced)
 
     def _first_of_message(self) -> list[int]:
@@ -180,20 +180,20 @@ class JunctionTree:
         """Write the slices of a clique."""
         states = list(itertools.product(*(range(self._counts[v]) for v in variables)))
         sums, moved, areas = [], [], []
-        for source, (kind, place, area) in zip(tables, targets, strict=True):
+        for source, (kind, offset, area) in zip(tables, targets, strict=True):
             if area:
-                areas.append((place, area))
+                areas.append((offset, area))
             size = prod(self._counts[v] for v in source.scope)
             if all(v in source.scope for v in variables):
-                moved.append((kind, place, 0))
+                moved.append((kind, offset, 0))
                 continue
             spare = beliefs.borrow(size * len(states))
-            sums.append(_Sum(spare, size, kind, place))
+            sums.append(_Sum(spare, size, kind, offset))
             areas.append((spare, size * len(states)))
-            moved.append((1, spare, size))
+            moved.append((SEPARATOR, spare, size))
         first = len(slices)
         for i, picked in enumerate(states):
-            where = [(kind, place + i * size, 0) for kind, place, size in moved]
+            where = [Target(kind, offset + i * size, 0) for kind, offset, size in moved]
             slices.add(self.cliques[c], tables, where, added, dict(zip(variables, picked, strict=True)))
         for total in sums:
             beliefs.give_back(total.source, total.size * len(states))
@@ -221,28 +221,30 @@ class JunctionTree:
         work = self.work[edges] - self.work[lo]
         return [(int(edges[a]), int(edges[b])) for a, b in Workers.balanced(work, 20.0 * work[-1])]
 
-    def collect(self, potentials: FloatArray, messages: FloatArray, best: bool = False, workers: Workers = _SERIAL) -> None:
-        """Messages to the parents."""
+    def collect(
+        self, potentials: FloatArray, messages: FloatArray, max_product: bool = False, workers: Workers = _SERIAL
+    ) -> None:
+        """Collect evidence: messages to the parents, which are sums or with `max_product` maxima."""
+        tables = Tables(potentials, messages)
         for step in self._steps:
-            arrays, _, room = self._slices if step.sliced else (self.arrays, None, self.room)
-            workers.run(kernels.collect, [(*arrays, potentials, best, lo, hi, room, messages) for lo, hi in step.pieces])
+            layout = self._slices if step.sliced else self.layout
+            workers.run(kernels.collect, [(layout, max_product, lo, hi, tables) for lo, hi in step.pieces])
 
     def distribute(
         self, potentials: FloatArray, messages: FloatArray, marginals: FloatArray, workers: Workers = _SERIAL
     ) -> None:
-        """Add the probabilities of the entries of all tables to `marginals`, after `collect`."""
-        beliefs = np.empty(self.n_beliefs)
+        """Distribute evidence, after `collect`: add the probabilities of the entries of all tables to `marginals`."""
+        tables, beliefs = Tables(potentials, messages), np.empty(self.n_beliefs)
+        probabilities = Tables(marginals, beliefs)
         beliefs[self._root_beliefs] = 1.0
         for step in reversed(self._steps):
-            arrays, targets, room = self._slices if step.sliced else (self.arrays, self.targets, self.room)
-            for place, size in step.areas:
-                beliefs[place : place + size] = 0.0
-            state = (room, messages, beliefs, marginals)
-            tasks = [(*arrays, targets, potentials, lo, hi, *state) for lo, hi in step.pieces]
-            workers.run(kernels.distribute, tasks)
+            layout = self._slices if step.sliced else self.layout
+            for offset, size in step.areas:
+                beliefs[offset : offset + size] = 0.0
+            workers.run(kernels.distribute, [(layout, tables, lo, hi, probabilities) for lo, hi in step.pieces])
             for total in step.sums:
                 parts = beliefs[total.source : total.source + total.size * len(step.pieces)].reshape(-1, total.size)
-                target = beliefs if total.kind else marginals
+                target = beliefs if total.kind == SEPARATOR else marginals
                 target[total.target : total.target + total.size] += parts.sum(0)
 
     def distribute_all(
@@ -254,23 +256,23 @@ class JunctionTree:
         workers: Workers = _SERIAL,
     ) -> None:
         """As `distribute`, and keep the beliefs of all separators, which are where the messages are; zero beforehand."""
-        targets = self.arrays[2][:, [kernels.KIND, kernels.PLACE, kernels.PLACE]] * [1, 1, 0]
-        beliefs[self.root_places] = 1.0
-        given = (*self.arrays, targets, potentials)
-        state = (self.room, messages, beliefs, marginals)
-        workers.run(kernels.distribute, [(*given, lo, hi, *state) for lo, hi in self.ranges()])
+        inputs, targets = self.layout.inputs, np.zeros((len(self.layout.inputs), 3), np.int64)
+        targets[:, KIND], targets[:, TARGET] = inputs[:, KIND], inputs[:, OFFSET]
+        beliefs[self.root_messages] = 1.0
+        layout, tables = self.layout._replace(targets=targets), Tables(potentials, messages)
+        probabilities = Tables(marginals, beliefs)
+        workers.run(kernels.distribute, [(layout, tables, lo, hi, probabilities) for lo, hi in self.ranges()])
 
     def descend(self, potentials: FloatArray, messages: FloatArray, uniforms: FloatArray, states: IntArray) -> None:
-        """The best states, or with `uniforms` drawn ones, after `collect`."""
-        arrays = (*self.arrays, self.variables, self.bounds, self.cardinalities)
-        kernels.descend(*arrays, potentials, messages, uniforms, 0, len(self.cliques), self.room, states)
+        """Rows of states, after `collect`: the best ones, or drawn ones by rows of `uniforms`, a number for each clique."""
+        kernels.descend(self.layout, self.scopes, Tables(potentials, messages), uniforms, states)
 
 
 class _Beliefs:
     """Where the beliefs of separators are, from the last clique to the first; in large examples only while needed."""
 
     def __init__(self, sizes: list[int], cliques: Sequence[Clique], examples: IntArray) -> None:
-        self.places: dict[int, int] = {}
+        self.offsets: dict[int, int] = {}
         self._sizes, self._examples = sizes, examples.tolist()
         self._messages = np.bincount(examples, weights=sizes).tolist() if sizes else []
         self._roots: dict[int, list[int]] = {}
@@ -291,20 +293,20 @@ class _Beliefs:
                 self.take(root)
 
     def take(self, c: int) -> int:
-        """A place for the belief of a clique."""
-        self.places[c] = self.borrow(self._sizes[c])
-        return self.places[c]
+        """The offset of the belief of a clique, from now on."""
+        self.offsets[c] = self.borrow(self._sizes[c])
+        return self.offsets[c]
 
     def give(self, c: int) -> None:
         """The belief of a clique is needed no more."""
         if self._messages[self._example] >= CROWDED:
-            self.give_back(self.places[c], self._sizes[c])
+            self.give_back(self.offsets[c], self._sizes[c])
 
     def borrow(self, size: int) -> int:
         return self._first + self._arena.take(size)
 
-    def give_back(self, place: int, size: int) -> None:
-        self._arena.give(place - self._first, size)
+    def give_back(self, offset: int, size: int) -> None:
+        self._arena.give(offset - self._first, size)
 
 
 def _arranged(
@@ -316,7 +318,7 @@ def _arranged(
     Returns the cliques, their factors, and for each the clique that it comes from.
     """
     found: list[tuple[Clique, list[Source], int]] = []
-    place = [0] * len(cliques)
+    number = [0] * len(cliques)
     for c, (clique, own) in enumerate(zip(cliques, tables, strict=True)):
         order = (*clique.separator, *clique.residual)
         entries = prod(counts[v] for v in order)
@@ -329,7 +331,7 @@ def _arranged(
                 found.append((Clique(tuple(v for v in order if v in union), (), c), members, c))
             else:
                 alone += members
-        place[c] = len(found)
+        number[c] = len(found)
         left = _left(clique, counts) if entries >= LARGE else 0
         if left:
             upper, lower = clique.residual[:left], clique.residual[left:]
@@ -337,7 +339,7 @@ def _arranged(
             found.append((replace(clique, residual=upper), [], c))
         else:
             found.append((clique, alone, c))
-    final = {-1: -1, **dict(enumerate(place)), **{len(cliques) + i: i for i in range(len(found))}}
+    final = {-1: -1, **dict(enumerate(number)), **{len(cliques) + i: i for i in range(len(found))}}
     nodes = [replace(node, parent=final[node.parent]) for node, _, _ in found]
     return nodes, [members for _, members, _ in found], np.array([c for _, _, c in found], dtype=np.int64)
 

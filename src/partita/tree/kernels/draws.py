@@ -84,11 +84,11 @@ def _escapes(given, reached, passed, x):
         for j in range(len(others)):
             W[i + 2, j + 2], X[i + 2, j + 2] = given.m[others[i], others[j]], given.e[others[i], others[j]]
     begin(work)
-    for k in range(len(others) + 1, 1, -1):
-        eliminate(work, k, 1, k)
-    work.x.m[0] = 1.0
-    for k in range(2, len(others) + 2):
-        substitute(work, k, 1, k)
+    for c in range(len(others)):
+        k = len(others) + 1 - c
+        work.order[0, c], work.order[1, c], work.order[2, c] = k, 1, k
+    eliminate(work, 0, len(others))
+    substitute(work, 1, len(others))
     for j in range(len(reached)):
         x.m[j], x.e[j] = 1.0 if reached[j] else 0.0, 0.0
     for i in range(len(others)):

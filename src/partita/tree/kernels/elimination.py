@@ -94,64 +94,59 @@ def begin(work):
 
 
 @sum_kernel
-def _eliminate(work, k, lo, hi):
-    """Vertex k, if the heads left are the root and lo..hi; whether its pivot can be divided by."""
-    W = work.now.m
-    row = W[k, lo:hi]  # loops over parts of rows from their beginning are vectorised
-    d = 0.0 if work.single and hi > lo else W[k, 0]
-    for j in range(len(row)):
-        d += row[j]
-    work.pivots.m[k] = d
-    if not d > LEAST_PIVOT:
-        return False
-    inverse = 1.0 / d
-    W[k, 0] *= inverse
-    for j in range(len(row)):
-        row[j] *= inverse
-    first = W[k, 0]
-    for i in range(lo, hi):
-        f, other = W[i, k], W[i, lo:hi]
-        if f == 0.0:
-            continue
-        W[i, 0] += f * first
-        for j in range(len(row)):
-            other[j] += f * row[j]
-    return True
-
-
-@sum_kernel
-def _eliminate_tangent(work, k, lo, hi):
-    """The derivative of what `_eliminate` is about to do."""
-    W, T = work.now.m, work.now.t
+def _tangent(W, T, k, lo, hi, inverse, closed):
+    """The derivative of what `_eliminate` has done to the row of k, and will do to others."""
     row, slope = W[k, lo:hi], T[k, lo:hi]
-    d = 0.0 if work.single and hi > lo else W[k, 0]
-    change = 0.0 if work.single and hi > lo else T[k, 0]
-    for j in range(len(row)):
-        d += row[j]
+    change = 0.0 if closed else T[k, 0]
     for j in range(len(row)):
         change += slope[j]
-    if not d > LEAST_PIVOT:
-        return
-    inverse = 1.0 / d
-    change *= inverse
     T[k, 0] = (T[k, 0] - W[k, 0] * change) * inverse
     for j in range(len(row)):
         slope[j] = (slope[j] - row[j] * change) * inverse
     for i in range(lo, hi):
-        f, g, other = W[i, k], T[i, k] * inverse, T[i, lo:hi]
+        f, g, other = W[i, k], T[i, k], T[i, lo:hi]
         T[i, 0] += f * T[k, 0] + g * W[k, 0]
         for j in range(len(row)):
             other[j] += f * slope[j] + g * row[j]
 
 
+@sum_kernel
+def _eliminate(W, T, pivots, order, first, last, single):
+    """In doubles: see `eliminate`."""
+    for c in range(first, last):
+        k, lo, hi = order[0, c], order[1, c], order[2, c]
+        row = W[k, lo:hi]  # loops over parts of rows from their beginning are vectorised
+        closed = single and hi > lo
+        d = 0.0 if closed else W[k, 0]
+        for j in range(len(row)):
+            d += row[j]
+        pivots[k] = d
+        if not d > LEAST_PIVOT:
+            return False
+        inverse = 1.0 / d
+        W[k, 0] *= inverse
+        for j in range(len(row)):
+            row[j] *= inverse
+        if len(T):
+            _tangent(W, T, k, lo, hi, inverse, closed)
+        for i in range(lo, hi):
+            f, other = W[i, k], W[i, lo:hi]
+            if f == 0.0:
+                continue
+            W[i, 0] += f * W[k, 0]
+            for j in range(len(row)):
+                other[j] += f * row[j]
+    return True
+
+
 @kernel
-def _eliminate_extended(work, k, lo, hi):
-    """The same with exponents. A vertex without heads has a pivot of zero, and gives nothing to the others."""
-    W, T, X = work.now.m, work.now.t, work.now.e
+def _eliminate_extended(now, pivots, k, lo, hi):
+    """One vertex, with exponents. Without heads it has a pivot of zero, and gives nothing to the others."""
+    W, T, X = now
     d, change, e = W[k, 0], T[k, 0], X[k, 0]
     for j in range(lo, hi):
         d, change, e = add(d, change, e, W[k, j], T[k, j], X[k, j])
-    work.pivots.m[k], work.pivots.t[k], work.pivots.e[k] = d, change, e
+    pivots.m[k], pivots.t[k], pivots.e[k] = d, change, e
     if d == 0.0:
         return False
     W[k, 0], T[k, 0], X[k, 0] = divide(W[k, 0], T[k, 0], X[k, 0], d, change, e)
@@ -170,42 +165,52 @@ def _eliminate_extended(work, k, lo, hi):
 
 
 @kernel
-def eliminate(work, k, lo, hi):
-    """Vertex k, if the heads left are the root and lo..hi; False if its pivot is zero, or too small to divide by."""
-    if work.extended:
-        return _eliminate_extended(work, k, lo, hi)
-    if work.tangent:
-        _eliminate_tangent(work, k, lo, hi)
-    return _eliminate(work, k, lo, hi)
+def eliminate(work, first, last):
+    """The vertices that are first..last in the order; False if a pivot is zero, or too small for doubles to divide by.
+
+    With exponents, the others are eliminated all the same.
+    """
+    order = work.order
+    if not work.extended:
+        return _eliminate(work.now.m, work.now.t, work.pivots.m, order, first, last, work.single)
+    sound = True
+    for c in range(first, last):
+        sound &= _eliminate_extended(work.now, work.pivots, order[0, c], order[1, c], order[2, c])
+    return sound
 
 
 @sum_kernel
-def _substitute(work, k, lo, hi):
-    row, x = work.now.m[k, lo:hi], work.x.m[lo:hi]
-    total = work.now.m[k, 0]
-    for j in range(len(row)):
-        total += row[j] * x[j]
-    work.x.m[k] = total
-    if work.tangent:
-        slope, t = work.now.t[k, lo:hi], work.x.t[lo:hi]
-        change = work.now.t[k, 0]
+def _substitute(W, T, x, t, order, count):
+    """In doubles: see `substitute`."""
+    for c in range(count - 1, -1, -1):
+        k, lo, hi = order[0, c], order[1, c], order[2, c]
+        row, own, total = W[k, lo:hi], x[lo:hi], W[k, 0]
         for j in range(len(row)):
-            change += slope[j] * x[j] + row[j] * t[j]
-        work.x.t[k] = change
+            total += row[j] * own[j]
+        x[k] = total
+        if len(T):
+            slope, change, given = T[k, lo:hi], t[lo:hi], T[k, 0]
+            for j in range(len(row)):
+                given += slope[j] * own[j] + row[j] * change[j]
+            t[k] = given
 
 
 @kernel
-def substitute(work, k, lo, hi):
-    """x(k) from x of the heads lo..hi, that of the root being one."""
+def substitute(work, dead, count):
+    """x of the first `count` vertices in the order, backwards; that of the root is one, that of the `dead` vertex zero."""
+    (W, T, X), x, order = work.now, work.x, work.order
+    x.m[0], x.t[0], x.e[0] = 1.0, 0.0, 0.0
+    x.m[dead], x.t[dead], x.e[dead] = 0.0, 0.0, 0.0
     if not work.extended:
-        _substitute(work, k, lo, hi)
+        _substitute(W, T, x.m, x.t, order, count)
         return
-    W, T, X, x = work.now.m, work.now.t, work.now.e, work.x
-    m, t, e = W[k, 0], T[k, 0], X[k, 0]
-    for j in range(lo, hi):
-        a, b, c = multiply(W[k, j], T[k, j], X[k, j], x.m[j], x.t[j], x.e[j])
-        m, t, e = add(m, t, e, a, b, c)
-    x.m[k], x.t[k], x.e[k] = m, t, e
+    for c in range(count - 1, -1, -1):
+        k, lo, hi = order[0, c], order[1, c], order[2, c]
+        m, t, e = W[k, 0], T[k, 0], X[k, 0]
+        for j in range(lo, hi):
+            a, b, f = multiply(W[k, j], T[k, j], X[k, j], x.m[j], x.t[j], x.e[j])
+            m, t, e = add(m, t, e, a, b, f)
+        x.m[k], x.t[k], x.e[k] = m, t, e
 
 
 @kernel
@@ -227,6 +232,20 @@ def _log_product(work, depth, count, last):
 
 
 @kernel
+def _ordered(order, lo, hi, upper, count):
+    """The vertices of the upper or the lower half of lo..hi, from the outside, behind the first `count` in the order.
+
+    Returns how many there are then.
+    """
+    half = (lo + hi + 1) // 2
+    for step in range(hi - half if upper else half - lo):
+        k = hi - 1 - step if upper else lo + step
+        order[0, count], order[1, count], order[2, count] = k, lo if upper else k + 1, k if upper else hi
+        count += 1
+    return count
+
+
+@kernel
 def log_determinant(work, depth):
     """log of the weight of all trees, see `_log_product`."""
     n = len(work.given.m)
@@ -234,38 +253,46 @@ def log_determinant(work, depth):
         return 0.0, 0.0
     begin(work)
     for k in range(n - 1, 1, -1):
-        work.order[0, n - 1 - k] = k
-        if not eliminate(work, k, 1, k):
-            return -np.inf if work.extended else np.nan, 0.0
+        c = n - 1 - k
+        work.order[0, c], work.order[1, c], work.order[2, c] = k, 1, k
+    if not eliminate(work, 0, n - 2):
+        return -np.inf if work.extended else np.nan, 0.0
     return _log_product(work, depth, n - 2, 1)
 
 
 @kernel
-def _copy(work, lo, hi, at, back):
-    """Rows lo..hi in the columns 0 and lo..hi, to what is saved from `at` on, or back."""
+def _copy(part, kept, lo, hi, back):
+    """Rows lo..hi of a matrix in the columns 0 and lo..hi, to what is kept, or back."""
     width = hi - lo
-    for i in range(lo, hi):
-        for part, kept in ((work.now.m, work.saved.m), (work.now.t, work.saved.t), (work.now.e, work.saved.e)):
-            if len(part):
-                room, row = kept[at : at + width + 1], part[i]
-                if back:
-                    row[0] = room[0]
-                    row[lo:hi] = room[1:]
-                else:
-                    room[0] = row[0]
-                    room[1:] = row[lo:hi]
-        at += width + 1
-    return at
+    for i in range(len(part[lo:hi])):
+        room, row = kept[i * (width + 1) : (i + 1) * (width + 1)], part[lo + i, lo:hi]
+        if back:
+            part[lo + i, 0] = room[width]
+            for j in range(len(row)):
+                row[j] = room[j]
+        else:
+            room[width] = part[lo + i, 0]
+            for j in range(len(row)):
+                room[j] = row[j]
+
+
+@kernel
+def _keep(work, lo, hi, at, back):
+    """Copy what there is of vertices lo..hi to what is saved from `at` on, or back; returns where that ends."""
+    end = at + (hi - lo) * (hi - lo + 1)
+    _copy(work.now.m, work.saved.m[at:end], lo, hi, back)
+    if work.tangent:
+        _copy(work.now.t, work.saved.t[at:end], lo, hi, back)
+    if work.extended:
+        _copy(work.now.e, work.saved.e[at:end], lo, hi, back)
+    return end
 
 
 @kernel
 def _heads(work, d, count, M, dM):
     """Probabilities of the heads of d, and their derivatives, when the others are eliminated; False if they are none."""
-    x, order, given = work.x, work.order, work.given
-    x.m[0], x.t[0], x.e[0] = 1.0, 0.0, 0.0
-    x.m[d], x.t[d], x.e[d] = 0.0, 0.0, 0.0
-    for c in range(count - 1, -1, -1):
-        substitute(work, order[0, c], order[1, c], order[2, c])
+    x, given = work.x, work.given
+    substitute(work, d, count)
     if work.extended:
         return heads_extended(given, x, d, M[d], dM[d])
     total, change = 0.0, 0.0
@@ -316,39 +343,28 @@ def head_probabilities(work, depth, M, dM):
     begin(work)
     low, high, stage = np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64)
     place, before = np.zeros(DEPTH, np.int64), np.zeros(DEPTH, np.int64)
-    order, none = work.order, -np.inf if work.extended else np.nan
-    low[0], high[0], level, count, log_z, rest, first = 1, n, 0, 0, 0.0, 0.0, True
+    none = -np.inf if work.extended else np.nan
+    low[0], high[0], level, count, log_z, rest = 1, n, 0, 0, 0.0, 0.0
     while level >= 0:
         a, b = low[level], high[level]
-        half = (a + b + 1) // 2
         if b - a == 1:
-            if first:
+            if a == 1:
                 log_z, rest = _log_product(work, depth, count, a)
-                first = False
                 if not log_z > -np.inf:
                     return log_z, 0.0
             if not _heads(work, a, count, M, dM):
                 return none, 0.0
+        if b - a == 1 or stage[level] == 2:
             level -= 1
             continue
-        if stage[level] == 2:
-            level -= 1
-            continue
-        if stage[level] == 0:
+        half, upper = (a + b + 1) // 2, stage[level] == 0
+        if upper:
             before[level] = count
-            place[level + 1] = _copy(work, a, b, place[level], False)
-            low[level + 1], high[level + 1] = a, half
-        else:
-            count = before[level]
-            _copy(work, a, b, place[level], True)
-            low[level + 1], high[level + 1] = half, b
-        for step in range(half - a if stage[level] else b - half):
-            k = a + step if stage[level] else b - 1 - step
-            order[0, count], order[1, count], order[2, count] = (k, k + 1, b) if stage[level] else (k, a, k)
-            if not eliminate(work, k, order[1, count], order[2, count]):
-                return none, 0.0
-            count += 1
+        place[level + 1] = _keep(work, a, b, place[level], not upper)
+        count = _ordered(work.order, a, b, upper, before[level])
+        if not eliminate(work, before[level], count):
+            return none, 0.0
         stage[level] += 1
         level += 1
-        stage[level] = 0
+        low[level], high[level], stage[level] = a if upper else half, half if upper else b, 0
     return log_z, rest

@@ -82,10 +82,11 @@ def divide(m, t, e, n, u, f):
 
 @kernel
 def lifted(m, e):
-    """``m R^e`` as a double, for e <= 0."""
-    while e < 0.0 and m != 0.0:
+    """``m R^e`` as a double, for e <= 0; m may also be a derivative."""
+    if e < -3.0:
+        return 0.0
+    for _ in range(int(-e)):
         m *= DOWN
-        e += 1.0
     return m
 
 

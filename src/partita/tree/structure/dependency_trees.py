@@ -18,7 +18,7 @@ from ...core.validation import check_choice, check_flag
 from ..kernels import checks
 from . import sums
 from .layout import complete_digraphs
-from .spanning_tree import ENGINES
+from .spanning_tree import ENGINES, check_direction
 
 
 class DependencyTrees:
@@ -179,8 +179,7 @@ class DependencyTrees:
     def covariance_product(self, potentials: ArrayLike, direction: ArrayLike) -> FloatArray:
         """The Hessian of the sum of log Z times a direction; see `SpanningTree.covariance_product`."""
         flat, along = self.weights(potentials), self._vector("direction", direction)
-        if not np.isfinite(along).all():
-            raise ValueError("direction must be finite numbers, got NaN or infinite ones")
+        check_direction(along)
         found = sums.infer(self.graphs, flat, self.workers, along)
         self._possible(found.log_z > -np.inf)
         return found.products

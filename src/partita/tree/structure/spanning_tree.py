@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal
+from ...core.arrays.potentials import LARGEST, are_potentials, not_potential, real_array, refusal
 from ...core.errors import TooLargeError
 from ...core.memory import check_memory, check_sample
 from ...core.parallel import Workers
@@ -235,11 +235,10 @@ class SpanningTree:
         weights are far apart.
         """
         flat, along = self.weights(potentials), self._rows("direction", real_array("direction", direction))
-        if not np.isfinite(along).all():
-            raise ValueError("direction must be finite numbers, got NaN or infinite ones")
+        check_direction(along)
         if len(along) not in (1, len(flat)):
             raise ValueError(f"direction must be for one example or all {len(flat)}; got {len(along)}")
-        rows = np.ascontiguousarray(np.broadcast_to(along, flat.shape))
+        rows = along if len(along) == len(flat) else np.repeat(along, len(flat), axis=0)
         found = sums.infer(self.graphs(len(flat)), flat.reshape(-1), self.workers, rows.reshape(-1))
         self._possible(found.log_z)
         return found.products.reshape(np.shape(potentials))
@@ -322,6 +321,12 @@ def _trees(heads: list[int], v: int, candidates: list[list[int]]) -> Any:
         if u != v:
             heads[v] = h
             yield from _trees(heads, v + 1, candidates)
+
+
+def check_direction(direction: FloatArray) -> None:
+    """Raise a ValueError unless derivatives along a direction stay within range."""
+    if not (np.abs(direction).max(initial=0.0) <= LARGEST):  # NaN too
+        raise ValueError(f"direction must be finite numbers of at most {LARGEST:g} in size")
 
 
 def _where(row: int, count: int) -> str:
