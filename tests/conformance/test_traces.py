@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from zoo import CASES, X, Y
 
 from partita import SGD, BlockFrankWolfe, Majorize, NumericalError, Status, StochasticBound, minimize
 from partita.core.results import conclude, measure
@@ -17,9 +16,6 @@ from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.solvers import make_solver
 from partita.solvers.auto import SOLVERS as SOLVER_NAMES
 from partita.structures import FactorGraph
-
-sys.path.insert(0, str(Path(__file__).parent))
-from zoo import CASES, X, Y
 
 LIMITS = (0, 1, 4)
 TABLE = [

@@ -1,6 +1,7 @@
 """Every public estimator on a little data: how to make it, fit it, use it, and what its objective is; and every objective.
 
-Without a penalty the objective of an estimator is minus the log-likelihood, whatever a penalty would be of.
+A new estimator is one row of `CASES` (and one function of `questions`). Conformance, traces, faults and interrupts use the
+same rows. Without a penalty the objective is minus the log-likelihood, whatever a penalty would be of.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from partita import (
+    LBFGS,
     BayesianNetwork,
     BoltzmannChain,
     ChainCRF,
@@ -57,7 +59,23 @@ GRADIENT = ("auto", "lbfgs", "cg", "steepest")
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator: `objective` is what the last row of its trace should say."""
+    """An estimator.
+
+    Attributes
+    ----------
+    make, fit, use : callables
+        The estimator from options, its fit, and something to ask of it.
+    objective : callable or None
+        What the last row of its trace should say.
+    solvers : tuple
+        Names that it takes.
+    options : dict
+        Those it is made with.
+    bad : callable or None
+        A fit that must fail, because of the data.
+    iterates : bool
+        Whether its fit takes steps, and is not done at once.
+    """
 
     make: Callable[..., Any]
     fit: Callable[[Any], Any]
@@ -65,16 +83,31 @@ class Case:
     objective: Callable[[Any], float] | None = None
     solvers: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    bad: Callable[[Any], Any] | None = None
+    iterates: bool = True
 
     def made(self, **options: Any) -> Any:
         return self.make(**{**self.options, **options})
 
     def fitted(self, **options: Any) -> Any:
-        model = self.made(**options)
+        return self.trained(self.made(**options))
+
+    def trained(self, model: Any) -> Any:
+        """The model after its fit, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.fit(model)
         return model
+
+
+def contents(model: Any) -> list[dict[str, Any]]:
+    """Attributes of an estimator and of those within it that a fit changes."""
+    return [dict(vars(part)) for part in (model, getattr(model, "model", None), getattr(model, "templates", None)) if part]
+
+
+def unchanged(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> bool:
+    """Whether all attributes are the same objects."""
+    return all(a.keys() == b.keys() and all(a[key] is b[key] for key in a) for a, b in zip(before, now, strict=True))
 
 
 def _table(n: int = 120, width: int = 4) -> tuple[Any, Any]:
@@ -125,6 +158,15 @@ STATES = (np.random.default_rng(4).random((60, 4)) < 0.3 + 0.4 * np.random.defau
 FACES = np.arange(1.0, 7.0)
 COLUMNS = _columns()
 REFINED = CompositeLikelihood({1: 1.0}, refine="full")
+NAMES = np.array(["a", "b", "c"])[Y]
+MATRICES = [np.random.default_rng(6).standard_normal((k, 3)) for k in (5, 2, 4, 1, 6, 3)]
+NUMBERS = [(F[:, 0] + np.random.default_rng(7).standard_normal(len(F)) > 0.0).astype(int).tolist() for F in MATRICES]
+COMPOSITE = CompositeLikelihood({1: 1.0, "full": 0.25}, refresh=False, random_state=0)
+#: Labels that keep the rule that no "b" follows another.
+RULED = [["a" if t % 2 else label for t, label in enumerate(labels)] for labels in TAGS]
+PATH = [(0, 1), (1, 2), (2, 3)]
+TYPED = [{"nodes": {"p": np.ones((2, 1)), "q": np.ones((2, 2))}, "edges": {("p", "q"): np.array([[0, 1]])}}]
+TYPED_LABELS = [{"p": ["x", "y"], "q": [3, 4]}]
 
 
 def _log_loss(model: Any) -> float:
@@ -152,6 +194,7 @@ CASES = {
         _log_loss,
         (*GRADIENT, "newton", "majorize", "stochastic", "sgd"),
         {"l2": 0.0},
+        bad=lambda m: m.fit(X[:-1], Y),
     ),
     "SoftmaxRegression l1": Case(
         SoftmaxRegression,
@@ -160,6 +203,7 @@ CASES = {
         lambda m: _log_loss(m) + 2.0 * float(np.abs(m.coef_).sum()),
         ("auto", "proximal"),
         {"l2": 0.0, "l1": 2.0},
+        bad=lambda m: m.fit(X[:-1], Y),
     ),
     "SoftmaxRegression in a box": Case(
         SoftmaxRegression,
@@ -168,16 +212,34 @@ CASES = {
         _log_loss,
         ("auto", "majorize", "constrained_newton"),
         {"l2": 0.0, "constraints": [Box(lower=-0.2, upper=0.6)]},
+        bad=lambda m: m.fit(X[:-1], Y),
     ),
     "SoftmaxRegression in pieces": Case(
         SoftmaxRegression,
         lambda m: m.partial_fit(X, Y, classes=[0, 1, 2]),
         lambda m: m.predict_proba(X),
+        bad=lambda m: m.partial_fit(X[:-1], Y, classes=[0, 1, 2]),
     ),
     "SoftmaxRegression on a stream": Case(
         SoftmaxRegression,
         lambda m: m.fit_stream([(X[:60], Y[:60]), (X[60:], Y[60:])], classes=[0, 1, 2]),
         lambda m: m.predict_proba(X),
+        bad=lambda m: m.fit_stream([(X[:60], Y[:60]), (X[60:], Y[:60])], classes=[0, 1]),
+    ),
+    "SoftmaxRegression of names": Case(
+        SoftmaxRegression,
+        lambda m: m.fit(X, NAMES),
+        lambda m: m.predict_proba(X),
+        bad=lambda m: m.fit(X, NAMES[:-1]),
+    ),
+    "SoftmaxRegression of two classes": Case(
+        SoftmaxRegression,
+        lambda m: m.fit(X, Y == 0),
+        lambda m: m.predict_proba(X),
+        None,
+        (LBFGS(),),
+        {"prior": [0.4, 0.6]},
+        bad=lambda m: m.fit(X, Y),
     ),
     "LatentSoftmax": Case(
         LatentSoftmax,
@@ -186,6 +248,7 @@ CASES = {
         _log_loss,
         (*GRADIENT, "newton", "majorize", "em"),
         {"l2": 0.0, "n_init": 2, "random_state": 0},
+        bad=lambda m: m.fit(X[:-1], Y),
     ),
     "MaxEnt": Case(
         MaxEnt,
@@ -202,6 +265,7 @@ CASES = {
         lambda m: -m.log_likelihood(ATTRIBUTES, TAGS),
         (*GRADIENT, "newton", "majorize", "stochastic", "sgd"),
         {"l2": 0.0},
+        bad=lambda m: m.fit(ATTRIBUTES[:-1], TAGS),
     ),
     "ChainCRF l1": Case(
         ChainCRF,
@@ -210,6 +274,7 @@ CASES = {
         lambda m: -m.log_likelihood(ATTRIBUTES, TAGS) + 0.5 * float(np.abs(m.parameters_).sum()),
         ("auto", "owlqn"),
         {"l2": 0.0, "l1": 0.5},
+        bad=lambda m: m.fit(ATTRIBUTES[:-1], TAGS),
     ),
     "ChainCRF with a dev set": Case(
         ChainCRF,
@@ -218,6 +283,7 @@ CASES = {
         lambda m: -m.log_likelihood(ATTRIBUTES[:18], TAGS[:18]),
         ("auto", "lbfgs"),
         {"l2": 0.0, "patience": 2},
+        bad=lambda m: m.fit(ATTRIBUTES, TAGS, X_dev=ATTRIBUTES, y_dev=TAGS[1:]),
     ),
     "ChainCRF refined": Case(
         ChainCRF,
@@ -226,6 +292,34 @@ CASES = {
         None,
         ("auto",),
         {"l2": 0.5, "likelihood": REFINED},
+        bad=lambda m: m.fit(ATTRIBUTES[:-1], TAGS),
+    ),
+    "ChainCRF with rules": Case(
+        ChainCRF,
+        lambda m: m.fit(ATTRIBUTES, RULED),
+        lambda m: m.predict(ATTRIBUTES),
+        None,
+        ("auto", "newton"),
+        {"l2": 0.5, "start_end": True, "forbidden": [("b", "b")]},
+        bad=lambda m: m.fit(ATTRIBUTES, TAGS),
+    ),
+    "ChainCRF hashed": Case(
+        ChainCRF,
+        lambda m: m.fit(ATTRIBUTES, TAGS),
+        lambda m: m.predict(ATTRIBUTES),
+        None,
+        ("auto",),
+        {"l2": 0.5, "hashing": 64},
+        bad=lambda m: m.fit(ATTRIBUTES, TAGS[:-1]),
+    ),
+    "ChainCRF of matrices": Case(
+        ChainCRF,
+        lambda m: m.fit(MATRICES, NUMBERS),
+        lambda m: m.predict(MATRICES),
+        None,
+        ("auto",),
+        {"l2": 0.5, "likelihood": COMPOSITE},
+        bad=lambda m: m.fit([F * np.nan for F in MATRICES], NUMBERS),
     ),
     "ChainCRF in pieces": Case(
         ChainCRF,
@@ -234,6 +328,7 @@ CASES = {
         None,
         (),
         {"l2": 0.5},
+        bad=lambda m: m.partial_fit(ATTRIBUTES[:-1], TAGS),
     ),
     "HiddenChainCRF": Case(
         HiddenChainCRF,
@@ -242,6 +337,7 @@ CASES = {
         lambda m: -m.log_likelihood(ATTRIBUTES, WHOLE),
         ("auto", "lbfgs", "steepest"),
         {"l2": 0.0, "n_init": 2, "random_state": 0},
+        bad=lambda m: m.fit(ATTRIBUTES[:-1], WHOLE),
     ),
     "LatentDynamicCRF": Case(
         LatentDynamicCRF,
@@ -250,6 +346,7 @@ CASES = {
         lambda m: -m.log_likelihood(ATTRIBUTES, TAGS),
         ("auto", "lbfgs", "steepest"),
         {"l2": 0.0, "n_init": 2, "random_state": 0},
+        bad=lambda m: m.fit(ATTRIBUTES[:-1], TAGS),
     ),
     "BoltzmannChain": Case(
         BoltzmannChain,
@@ -258,6 +355,7 @@ CASES = {
         lambda m: -m.log_likelihood(TOKENS, TAGS),
         ("auto", "lbfgs", "newton"),
         {"l2": 0.0, "likelihood": "full"},
+        bad=lambda m: m.fit(TOKENS[:-1], TAGS),
     ),
     "GraphCRF": Case(
         GraphCRF,
@@ -266,6 +364,7 @@ CASES = {
         lambda m: -float(m.log_likelihood(GRAPHS, NODES).sum()),
         (*GRADIENT, "newton", "majorize"),
         {"l2": 0.0},
+        bad=lambda m: m.fit(GRAPHS[:-1], NODES),
     ),
     "GraphCRF bethe": Case(
         GraphCRF,
@@ -274,22 +373,61 @@ CASES = {
         None,
         ("auto", "block_frank_wolfe"),
         {"l2": 1.0, "likelihood": "bethe"},
+        bad=lambda m: m.fit(GRAPHS[:-1], NODES),
+    ),
+    "GraphCRF with tables": Case(
+        GraphCRF,
+        lambda m: m.fit(GRAPHS, NODES),
+        lambda m: m.predict(GRAPHS),
+        None,
+        ("auto",),
+        {"l2": 0.5, "tables": {"edge": [[0.0, 0.1], [0.1, 0.0]]}},
+        bad=lambda m: m.fit(GRAPHS, [np.ones(7)] * len(GRAPHS)),
+    ),
+    "GraphCRF with types": Case(
+        GraphCRF,
+        lambda m: m.fit(TYPED, TYPED_LABELS),
+        lambda m: m.predict(TYPED),
+        None,
+        ("auto",),
+        {"l2": 1.0},
+        bad=lambda m: m.fit(TYPED, [{"p": ["x", "y"]}]),
     ),
     "MarkovNetwork": Case(
-        lambda **options: MarkovNetwork.ising([(0, 1), (1, 2), (2, 3)], **options),
+        lambda **options: MarkovNetwork.ising(PATH, **options),
         lambda m: m.fit(STATES),
         lambda m: m.predict(STATES),
         lambda m: -float(m.log_likelihood(STATES).sum()),
         (*GRADIENT, "newton", "majorize"),
         {"l2": 0.0},
+        bad=lambda m: m.fit(STATES + 2),
     ),
     "MarkovNetwork refined": Case(
-        lambda **options: MarkovNetwork.ising([(0, 1), (1, 2), (2, 3)], **options),
+        lambda **options: MarkovNetwork.ising(PATH, **options),
         lambda m: m.fit(STATES),
         lambda m: m.predict(STATES),
         lambda m: -float(m.log_likelihood(STATES).sum()),
         ("auto",),
         {"l2": 0.0, "likelihood": REFINED},
+        bad=lambda m: m.fit(STATES + 2),
+    ),
+    "MarkovNetwork tied": Case(
+        lambda **options: MarkovNetwork.potts(PATH, 2, **options),
+        lambda m: m.fit(STATES),
+        lambda m: m.predict(STATES),
+        None,
+        ("auto",),
+        {"l2": 0.1},
+        bad=lambda m: m.fit(STATES[:, :3]),
+    ),
+    "MarkovNetwork by pseudo-likelihood": Case(
+        lambda **options: MarkovNetwork.boltzmann(4, **options),
+        lambda m: m.fit(STATES),
+        lambda m: m.predict(STATES),
+        None,
+        ("auto",),
+        {"l2": 0.1, "likelihood": "pseudo"},
+        bad=lambda m: m.fit(STATES * 0.5),
     ),
     "MatchingCRF": Case(
         MatchingCRF,
@@ -298,22 +436,32 @@ CASES = {
         lambda m: -float(np.sum(m.log_likelihood(MATCHES, PAIRS))) + 0.25 * float((m.parameters_**2).sum()),
         ("auto", "lbfgs", "block_frank_wolfe"),
         {"l2": 0.5},
+        bad=lambda m: m.fit(MATCHES[:-1], PAIRS),
     ),
     "BayesianNetwork": Case(
         lambda **options: BayesianNetwork(**_hidden(options)),
-        lambda m: m.fit(_frame()),
-        lambda m: m.log_likelihood(_frame()),
-        lambda m: -float(m.log_likelihood(_frame()).sum()),
+        lambda m: m.fit(frame()),
+        lambda m: m.log_likelihood(frame()),
+        lambda m: -float(m.log_likelihood(frame()).sum()),
         (),
         {"alpha": 0.0, "n_init": 3},
+        bad=lambda m: m.fit(frame("ab")),
     ),
     "BayesianNetwork convex": Case(
         lambda **options: BayesianNetwork(**_hidden(options)),
-        lambda m: m.fit(_frame()),
-        lambda m: m.log_likelihood(_frame()),
+        lambda m: m.fit(frame()),
+        lambda m: m.log_likelihood(frame()),
         None,
         (),
         {"method": "convex+em"},
+        bad=lambda m: m.fit(frame("ab")),
+    ),
+    "BayesianNetwork without hidden variables": Case(
+        lambda **options: BayesianNetwork([("a", "b"), ("b", "c")], **options),
+        lambda m: m.fit(frame("abc")),
+        lambda m: m.log_likelihood(frame("abc")),
+        bad=lambda m: m.fit(frame("abd")),
+        iterates=False,
     ),
     "ColumnTagger": Case(
         lambda **options: ColumnTagger(Templates.parse("U0:%x[0,0]\nB\n"), ChainCRF(**options)),
@@ -322,14 +470,16 @@ CASES = {
         None,
         (),
         {"l2": 0.5},
+        bad=lambda m: m.fit(COLUMNS, TAGS[:3]),
     ),
 }
 
 
-def _frame() -> Any:
+def frame(columns: str = "abcd") -> Any:
+    """The states as a data frame."""
     import pandas as pd
 
-    return pd.DataFrame(_rows())
+    return pd.DataFrame(_rows())[list(columns)]
 
 
 def _softmax(data: Any = X, **options: Any) -> Any:

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+#: The tables of estimators and of questions to them.
+TABLES = HERE.parent / "conformance"
 #: How a case can go. What is refused is refused by a sentence; what is the same gives the same answers; what is legal gives
 #: other answers, because the change made another model of it. The rest must not be.
 GOOD = ("refused", "same", "legal")
@@ -52,10 +54,10 @@ class Counts:
 
 def _serve(connection: Any, growth: int | None) -> None:
     """In the process of the cases: try each that comes, and say how it went."""
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = [str(HERE), str(TABLES)]
     warnings.simplefilter("ignore")
     os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
-    import partita.estimators  # noqa: F401  (before the limit of memory, and before the clock of the first case)
+    import questions  # noqa: F401  (and all estimators: before the limit of memory, and before the clock of the first case)
 
     if growth is not None:
         _limit_memory(growth)

@@ -22,6 +22,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "conformance")]
 from harness import Counts  # noqa: E402
+from zoo import CASES, contents, unchanged  # noqa: E402
 
 #: What may come of an interrupt. "too late": after the end of a fit, or raised when all was stored. Python itself drops what
 #: is raised in destructors, and NumPy may make another error of an interrupt; the estimator must then be as it was.
@@ -81,15 +82,6 @@ class Alarm:
             raise Injected
 
 
-def contents(model: Any) -> list[dict[str, Any]]:
-    """Attributes of an estimator and of those within it that a fit changes."""
-    return [dict(vars(part)) for part in (model, getattr(model, "model", None), getattr(model, "templates", None)) if part]
-
-
-def unchanged(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> bool:
-    return all(a.keys() == b.keys() and all(a[key] is b[key] for key in a) for a, b in zip(before, now, strict=True))
-
-
 def verdict(case: Any, model: Any, before: Any, whole: list[set[str]], raised: bool, fired: bool) -> str:
     """One of `OUTCOMES`, or what is wrong."""
     now = contents(model)
@@ -133,8 +125,6 @@ def attempt(case: Any, model: Any, how: Any, whole: list[set[str]]) -> str:
 
 def one_estimator(name: str, seconds: float, seed: int) -> dict[str, Any]:
     """Interrupt fits of one estimator for so many seconds, at least three."""
-    from zoo import CASES
-
     case, rng = CASES[name], np.random.default_rng(seed)
     warnings.simplefilter("ignore")
     case.fit(case.made())  # compiles
@@ -170,8 +160,6 @@ def one_estimator(name: str, seconds: float, seed: int) -> dict[str, Any]:
 
 def main(budget_seconds: float = 60.0, seed: int = 0) -> Counts:
     """Interrupt every estimator. "same": it stayed as it was; "legal": it is whole and usable; a failure is "silent"."""
-    from zoo import CASES
-
     share, total, counts = budget_seconds / len(CASES), Counter(), Counts()
     for name in CASES:
         command = [sys.executable, __file__, "--one", name, str(share), str(seed)]

@@ -17,9 +17,10 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-import models
 import numpy as np
+import questions
 from harness import Counts, Worker, judge, run_cases, scratch
+from zoo import CASES
 
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
 NUMBERS = [0, 1, -1, 2, 3, 7, 64, 1000, 2**31, 2**53, 2**64, 10**400, -(2**63), 0.5, -0.5, 1e308, -1e308, 1e-320]
@@ -284,17 +285,17 @@ def attempt(case: dict[str, Any]) -> tuple[str, str]:
         outcome, text = judge(error)
         return outcome, f"load: {text}"
     if "reference" not in case:
-        return "same", json.dumps([models.plain(answer) for answer in models.answers(model)])
+        return "same", json.dumps([questions.plain(answer) for answer in questions.answers(model)])
     found = []
     try:
-        for answer in models.answers(model):
+        for answer in questions.answers(model):
             found.append(answer)
-            if not models.well_formed(answer):
-                return "silent", f"answered {str(models.plain(answer))[:100]}"
+            if not questions.well_formed(answer):
+                return "silent", f"answered {str(questions.plain(answer))[:100]}"
     except Exception as error:
         outcome, text = judge(error)
         return outcome, f"in use: {text}"
-    if json.dumps([models.plain(answer) for answer in found]) == case["reference"]:
+    if json.dumps([questions.plain(answer) for answer in found]) == case["reference"]:
         return "same", ""
     return ("legal", "") if case["legal"] else ("silent", "answers differently")
 
@@ -302,9 +303,9 @@ def attempt(case: dict[str, Any]) -> tuple[str, str]:
 def save_all(folder: str) -> dict[str, str]:
     """Fit every model and save it; the paths by name."""
     paths = {}
-    for number, (name, fit) in enumerate(models.fits().items()):
+    for number, (name, case) in enumerate(CASES.items()):
         paths[name] = os.path.join(folder, f"{number}.partita")
-        fit().save(paths[name])
+        case.fitted().save(paths[name])
     return paths
 
 

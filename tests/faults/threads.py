@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,27 +11,22 @@ from harness import Counts, Worker, run_cases
 THREADS = 8
 
 
-def _answers(model: Any) -> str:
-    import models
-
-    return json.dumps([models.plain(answer) for answer in models.answers(copy.deepcopy(model))])
-
-
 def _predictions(model: Any) -> str:
     """What a model says that does not change it; all threads share the one model."""
-    import models
+    from questions import answers, plain
 
-    asked = models.answers(model)
-    return json.dumps([models.plain(next(asked)), models.plain(next(asked, None))])
+    asked = answers(model)
+    return json.dumps([plain(next(asked)), plain(next(asked, None))])
 
 
 def attempt(case: tuple[str, str]) -> tuple[str, str]:
-    import models
+    from questions import told
+    from zoo import CASES
 
     what, name = case
-    fit = models.fits()[name]
+    fit = CASES[name].fitted
     model = fit()
-    ask = _predictions if what == "questions" else lambda _: _answers(fit())
+    ask = _predictions if what == "questions" else lambda _: told(fit())
     expected = ask(model)
     fresh = fit() if what == "questions" else model  # nothing that it derives from its weights is there yet
     count = THREADS if what == "questions" else 2
@@ -43,7 +37,7 @@ def attempt(case: tuple[str, str]) -> tuple[str, str]:
 
 
 def main(budget_seconds: float, seed: int, most: int | None = None, worker: Worker | None = None) -> Counts:
-    import models
+    from zoo import CASES
 
-    cases = [(f"{what}: {name}", (what, name)) for what in ("questions", "fits") for name in models.fits()]
+    cases = [(f"{what}: {name}", (what, name)) for what in ("questions", "fits") for name in CASES]
     return run_cases("threads:attempt", cases, max(budget_seconds, 10.0), seconds=120.0, most=most, worker=worker)

@@ -15,7 +15,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
 from partita import (
@@ -52,28 +51,6 @@ def objective(model, X, y, l2):
     shares = weight.sum(axis=2) / weight.sum(axis=(1, 2))[:, None]
     codes = np.unique(y, return_inverse=True)[1]
     return -np.log(shares[np.arange(len(y)), codes]).sum() + 0.5 * l2 * np.sum(model.coef_**2)
-
-
-def clusters_depend_on_the_order_of_rows(estimator):
-    name = "check_sample_weight_equivalence_on_{}_data"
-    reason = "k-means with weights is not k-means with repeated rows"
-    return {name.format(kind): reason for kind in ("dense", "sparse")} if estimator.init == "kmeans" else {}
-
-
-# Some checks compare two fits of one problem to 7 digits.
-@parametrize_with_checks(
-    [
-        LatentSoftmax(),
-        LatentSoftmax(l2=0.1, tol=1e-10),
-        LatentSoftmax(l2=0.1, n_init=2, init="kmeans", tol=1e-10),
-        LatentSoftmax(n_hidden=1, l2=0.1, solver="majorize", tol=1e-10),
-    ],
-    expected_failed_checks=clusters_depend_on_the_order_of_rows,
-)
-def test_scikit_learn_conventions(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from partita import (
     ConvergenceWarning,
@@ -44,20 +43,6 @@ def objective(X, y, coef, intercept, l2, penalize_intercept=False, w=None):
     losses = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(scores)), codes]
     penalty = np.sum(coef**2) + (np.sum(np.square(intercept)) if penalize_intercept else 0.0)
     return losses @ (np.ones(len(y)) if w is None else w) + 0.5 * l2 * penalty
-
-
-# Some checks compare two fits of one problem to 7 digits, which first-order solvers reach with a tighter tol.
-@parametrize_with_checks(
-    [
-        SoftmaxRegression(),
-        SoftmaxRegression(solver="majorize", tol=1e-10),
-        SoftmaxRegression(solver="lbfgs", tol=1e-10),
-    ]
-)
-def test_scikit_learn_conventions(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -92,7 +92,7 @@ class ExactSums:
         """Messages to the roots; the sum (or the largest score) of each example is added to `value`."""
         tree, messages = self.tree, np.empty(self.tree.n_messages)
         tree.collect(potentials, messages, best, workers)
-        np.add.at(value, tree.root_examples, messages[tree.root_places])
+        np.add.at(value, tree.root_examples, messages[tree.root_messages])
         for k in tree.constants:
             value[self.graph.factor_examples[k]] += potentials[self.graph.offsets[k]]
         return messages
