@@ -509,3 +509,14 @@ def test_columns_in_another_order_are_refused(model):
     for ask in (fitted.predict, fitted.predict_proba, fitted.decision_function):
         with pytest.raises(ValueError, match="same order"):
             ask(frame[list("dcba")])
+
+
+def test_log_likelihood_is_one_number_for_each_example():
+    X, y = load_iris(return_X_y=True)
+    for labels in (y, np.array(["a", "b", "c"])[y], y > 0):
+        model = SoftmaxRegression(max_iter=20).fit(X, labels)
+        codes = np.searchsorted(model.classes_, labels)
+        expected = model.predict_log_proba(X)[np.arange(len(y)), codes]
+        np.testing.assert_array_equal(model.log_likelihood(X, labels), expected)
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.log_likelihood(X[:1], ["z"])

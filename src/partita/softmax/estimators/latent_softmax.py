@@ -319,6 +319,12 @@ class LatentSoftmax(ClassifierMixin, Trained):
         """The same as `predict_proba`: the name that all Partita estimators share."""
         return self.predict_proba(X)
 
+    def log_likelihood(self, X: MatrixLike, y: Labels) -> FloatArray:
+        """log p(y | x) of each example: of all that its set allows, where y has a set; 0 where y is None."""
+        scores = self.predict_log_proba(X)
+        allowed = encode_examples(y, len(scores), "example", self.classes_).allowed()
+        return np.asarray(np.minimum(np.logaddexp.reduce(np.where(allowed, scores, -np.inf), axis=1), 0.0))
+
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), or the log-odds of the second class (n_samples,) if there are two."""
         scores = self.predict_log_proba(X)

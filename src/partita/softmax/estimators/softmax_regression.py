@@ -21,6 +21,7 @@ from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWei
 from ...core.validation import check_choice, check_level
 from ...core.warn import warn
 from ...estimators.available import available
+from ...estimators.class_sets import encode_examples
 from ...estimators.data import prediction_data
 from ...estimators.loaded import (
     RUN,
@@ -350,6 +351,12 @@ class SoftmaxRegression(ClassifierMixin, Trained):
     def predict_marginals(self, X: MatrixLike) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""
         return self.predict_proba(X)
+
+    def log_likelihood(self, X: MatrixLike, y: Labels) -> FloatArray:
+        """log p(y | x) of each example."""
+        scores = self.predict_log_proba(X)
+        codes = encode_examples(y, len(scores), "example", self.classes_).codes
+        return np.asarray(scores[np.arange(len(scores)), codes])
 
     def standard_errors(self, method: str = "information", reference: Hashable = None) -> FloatArray:
         """Standard errors of the estimates, from the training data (which are kept by reference, not copied).
