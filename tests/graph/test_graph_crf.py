@@ -102,7 +102,7 @@ def test_typed_nodes_and_large_factors_against_enumeration(missing):
     assert model.n_iter_ > 3
 
     def loss(theta):
-        weights = model._by_kind(theta)
+        weights = model._layout().split(theta)
         value = 0.25 * theta @ theta
         for graph, labels in zip(X, y, strict=True):
             c, s = brute_scores(model, weights, graph)

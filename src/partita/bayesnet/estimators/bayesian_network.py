@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from ...core.parallel import Workers
+from ...core.parameters import Check, anything, choice, count, instance, items, real, seed, threads, verbosity
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Solution, Status
-from ...core.validation import check_choice, check_count, check_real, check_verbose, check_weights
-from ...estimators.convergence import warn_if_short
-from ...estimators.data import unchanged_on_failure
+from ...core.types import RandomState, SampleWeight, TableLike
+from ...core.validation import check_choice, check_weights
 from ...estimators.loaded import check_run
-from ...estimators.persistence import SavedModel
-from ...estimators.restarts import end_values, run_starts
-from ...report.progress import ProgressPrinter
+from ...estimators.restarts import end_values
+from ...estimators.trained import Trained, training
 from ...solvers.em import EM
 from ..data.network import NetworkLayout, describe
 from ..data.tables import Table, read_table
 from ..objective import NetworkLikelihood
 from .convex_em import ROUNDINGS, ConvexEM, solve_relaxation
-from .inference import NetworkInference
+from .inference import EdgesLike, NetworkInference
 from .parts import PARTS, checked_layout
+from .problem import NetworkProblem, in_standard_units
 from .starts import fresh_states, given_start, random_starts
 
 #: What is maximised by each method that iterates, and how.
@@ -36,8 +36,11 @@ ITERATIVE: dict[str, tuple[str, str | None]] = {
 METHODS = ("auto", "supervised", *ITERATIVE, "convex", "convex+em")
 VARIANCES = ("tied", "free")
 
+#: The lowest end of some starts, and the ends of all.
+Ends = tuple[Solution, list[Solution | None]]
 
-class BayesianNetwork(SavedModel, NetworkInference):
+
+class BayesianNetwork(Trained, NetworkInference):
     """A directed model p(x) = prod_j p(x_j | parents of x_j), from data with hidden variables and unknown values.
 
     Distributions are tables: p(a | b) = exp(W[b, a]) / sum exp(W[b]). Minimises
@@ -137,19 +140,44 @@ class BayesianNetwork(SavedModel, NetworkInference):
     1
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "edges": anything,
+        "cardinalities": items("a dict or a list of names"),
+        "hidden": items("a dict or a list of names"),
+        "alpha": real(0.0),
+        "method": choice(*METHODS),
+        "n_init": count(1),
+        "random_state": seed,
+        "gaussian": items("a dict or a list of names"),
+        "variance": choice(*VARIANCES),
+        "rounding": choice(*ROUNDINGS),
+        "init": instance(Mapping, what="a dict of tables"),
+        "max_iter": count(),
+        "tol": real(0.0),
+        "n_jobs": threads,
+        "verbose": verbosity,
+    }
+
+    nodes_: list[Hashable]
+    hidden_: tuple[Hashable, ...]
+    objective_: float
+    objectives_: FloatArray
+    traces_: list[FloatArray]
+    _convex: ConvexEM
+
     def __init__(
         self,
-        edges: Any,
-        cardinalities: Any = None,
-        hidden: Any = None,
+        edges: EdgesLike,
+        cardinalities: Mapping[Any, int | Sequence[Hashable]] | None = None,
+        hidden: Mapping[Any, int | Sequence[Hashable]] | Sequence[Hashable] | None = None,
         alpha: float = 1.0,
         method: str = "auto",
         n_init: int = 10,
-        random_state: Any = None,
-        gaussian: Any = None,
+        random_state: RandomState = None,
+        gaussian: Sequence[Hashable] | None = None,
         variance: str = "tied",
         rounding: str = "kmeans",
-        init: Any = None,
+        init: Mapping[Any, ArrayLike] | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
         n_jobs: int | None = None,
@@ -171,28 +199,17 @@ class BayesianNetwork(SavedModel, NetworkInference):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BayesianNetwork:
+    @training
+    def fit(self, X: TableLike, y: object = None, sample_weight: SampleWeight = None) -> Self:
         """Fit to a table of data. A failed fit changes nothing."""
-        with unchanged_on_failure(self):
-            return self._fit(X, sample_weight)
-
-    def _fit(self, X: Any, sample_weight: Any) -> BayesianNetwork:
-        self._check_parameters()
         table = read_table(X)
         layout, states, values = self._learn_states(table)
         weights = check_weights("sample_weight", sample_weight, len(states))
-        location, scale = _units(values, weights)
-        rows = _informative(layout, states, values, weights)
-        best, solutions = self._learn(layout, states[rows], ((values - location) / scale)[rows], weights[rows])
-        self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
-        self.hidden_, self.variance_ = layout.hidden, self.variance
-        self.parameters_, self.location_, self.scale_ = best.parameters, location, scale
+        problem = NetworkProblem.of(layout, states, values, weights)
+        best, solutions = self._learn(problem)
+        self._store(problem, best, solutions)
         self._keep_columns(table, layout)
-        self.objective_ = best.value
-        self.objectives_ = end_values(solutions)
-        self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
-        self.n_iter_, self.trace_, self.status_ = best.n_iter, best.trace, best.status
-        warn_if_short(self, best)
+        self._warn_if_short(best)
         return self
 
     def _learn_states(self, table: Table) -> tuple[NetworkLayout, IntArray, FloatArray]:
@@ -200,83 +217,74 @@ class BayesianNetwork(SavedModel, NetworkInference):
         layout = NetworkLayout.learn(describe(self.edges, self.cardinalities, self.hidden, self.gaussian), table)
         return layout, *layout.read(table, fitted=False, known=table.names or ())
 
+    def _store(self, problem: NetworkProblem, best: Solution, solutions: list[Solution | None]) -> None:
+        layout = problem.layout
+        self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
+        self.hidden_, self.variance_ = layout.hidden, self.variance
+        self.parameters_, self.location_, self.scale_ = best.parameters, problem.location, problem.scale
+        self.objective_ = best.value
+        self.objectives_ = end_values(solutions)
+        self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
+        self._store_run(best)
+
     def _keep_columns(self, table: Table, layout: NetworkLayout) -> None:
         """Remember what the columns were: arrays that come later are read in the same order."""
         names = table.names if table.names is not None and set(table.names) & set(layout.nodes) else None
         self.table_ = table.kind
         self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
         self.n_features_in_ = len(layout.nodes) - len(layout.hidden) if names is None else len(names)
-        self.__dict__.pop("feature_names_in_", None)
+        self._forget("feature_names_in_", "_given")
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
-        self.__dict__.pop("_given", None)
 
-    def _learn(
-        self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray
-    ) -> tuple[Solution, list[Solution | None]]:
-        unknown = bool((states < 0).any())
-        method = ("em" if unknown else "supervised") if self.method == "auto" else self.method
-        if method == "supervised" and unknown:
-            row, v = np.argwhere(states < 0)[0]
-            raise ValueError(
-                f"method='supervised' needs all values known, but row {row} has none for {layout.discrete[v]!r}; use 'em'"
-            )
-        self.__dict__.pop("_convex", None)
-        if method.startswith("convex"):
-            solution = self._rounded(layout, states, values, weights)
-            if method == "convex" or solution.status is Status.INTERRUPTED:
-                return solution, [solution]
-            objective = self._objective(layout, states, values, weights, "marginal", self.n_jobs)
-            return self._run(objective, [solution.parameters], "squarem")
-        kind, acceleration = ITERATIVE.get(method, ("marginal", None))
-        fresh = fresh_states(layout, states)
-        count = self.n_init if any(part.any() for part in fresh) else 1
+    def _learn(self, problem: NetworkProblem) -> Ends:
+        self._forget("_convex")
+        method = self.method
+        if method == "auto":
+            method = "supervised" if problem.is_complete else "em"
+        if method == "supervised":
+            problem.check_complete()
+        if not method.startswith("convex"):
+            return self._iterate(problem, *ITERATIVE.get(method, ("marginal", None)))
+        solution = self._rounded(problem)
+        if method == "convex" or solution.status is Status.INTERRUPTED:
+            return solution, [solution]
+        objective = self._objective(problem, problem.states, "marginal", self.n_jobs)
+        return self._run(objective, [solution.parameters], "squarem")
+
+    def _iterate(self, problem: NetworkProblem, kind: str, acceleration: str | None) -> Ends:
+        """From random starts, or from those that were given."""
+        layout = problem.layout
+        fresh = fresh_states(layout, problem.states)
+        n_starts = self.n_init if any(part.any() for part in fresh) else 1
         # Starts or items in parallel, not both.
-        objective = self._objective(layout, states, values, weights, kind, 1 if count > 1 else self.n_jobs)
-        starts = random_starts(objective, fresh, generator(self.random_state), count)
+        objective = self._objective(problem, problem.states, kind, 1 if n_starts > 1 else self.n_jobs)
+        starts = random_starts(objective, fresh, generator(self.random_state), n_starts)
         if self.init is not None:
             starts = [given_start(layout, objective, fresh, self.init, start) for start in starts]
             starts = starts[:1] if set(layout.discrete) <= set(self.init) else starts
         return self._run(objective, starts, acceleration)
 
-    def _objective(
-        self,
-        layout: NetworkLayout,
-        states: IntArray,
-        values: FloatArray,
-        weights: FloatArray,
-        kind: str,
-        n_jobs: int | None,
-    ) -> NetworkLikelihood:
-        tied = self.variance == "tied"
-        options: dict[str, Any] = {"alpha": self.alpha, "kind": kind, "tied_variance": tied, "n_jobs": n_jobs}
-        return NetworkLikelihood(layout.net, states, values, weights=weights, **options)
+    def _objective(self, problem: NetworkProblem, states: IntArray, kind: str, n_jobs: int | None) -> NetworkLikelihood:
+        return problem.objective(states, alpha=self.alpha, kind=kind, tied_variance=self.variance == "tied", n_jobs=n_jobs)
 
-    def _run(
-        self, objective: NetworkLikelihood, starts: list[FloatArray], acceleration: str | None
-    ) -> tuple[Solution, list[Solution | None]]:
-        return run_starts(
-            *(objective, starts, EM(acceleration)),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            verbose=self.verbose,
-            n_jobs=self.n_jobs,
-        )
+    def _run(self, objective: Any, starts: list[FloatArray], acceleration: str | None) -> Ends:
+        return self._minimize_from(objective, starts, EM(acceleration), self.n_jobs)
 
-    def _rounded(self, layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray) -> Solution:
+    def _rounded(self, problem: NetworkProblem) -> Solution:
         """The relaxation, states made of it, and the network that fits these."""
-        if (weights != weights[0]).any():
-            raise ValueError("the relaxation needs equal weights of rows; use method='em'")
-        printer: list[Any] = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        self._convex = solve_relaxation(layout, states, values, None, callbacks=printer, n_jobs=self.n_jobs)
+        problem.check_equal_weights()
+        layout, states = problem.layout, problem.states
+        options: dict[str, Any] = {"callbacks": self._progress(), "n_jobs": self.n_jobs}
+        self._convex = solve_relaxation(layout, states, problem.values, None, **options)
         rng, filled = generator(self.random_state), states.copy()
         for name in self._convex.names:
             filled[:, layout.number[name]] = self._convex.labels(name, self.rounding, rng)
-        objective = self._objective(layout, filled, values, weights, "marginal", self.n_jobs)
+        objective = self._objective(problem, filled, "marginal", self.n_jobs)
         solution = self._run(objective, [np.zeros(objective.size)], None)[0]
         return replace(solution, status=Status.INTERRUPTED) if self._convex.status is Status.INTERRUPTED else solution
 
-    def convex_relaxation(self, X: Any, alpha: float | None = None, units: str = "absolute") -> ConvexEM:
+    def convex_relaxation(self, X: TableLike, alpha: float | None = None, units: str = "absolute") -> ConvexEM:
         """The convex relaxation of joint EM on these data. Needs no fit.
 
         Parameters
@@ -299,8 +307,7 @@ class BayesianNetwork(SavedModel, NetworkInference):
         """
         check_choice("units", units, ("absolute", "critical"))
         layout, states, values = self._learn_states(read_table(X))
-        location, scale = _units(values, np.ones(len(states)))
-        return solve_relaxation(layout, states, (values - location) / scale, alpha, units=units, n_jobs=self.n_jobs)
+        return solve_relaxation(layout, states, in_standard_units(values), alpha, units=units, n_jobs=self.n_jobs)
 
     @property
     def convex_(self) -> ConvexEM:
@@ -309,28 +316,14 @@ class BayesianNetwork(SavedModel, NetworkInference):
             raise AttributeError("there is no relaxation: fit with method='convex' or 'convex+em'")
         return self._convex
 
-    def _check_parameters(self) -> None:
-        check_real("alpha", self.alpha, minimum=0.0)
-        check_choice("method", self.method, METHODS)
-        check_count("n_init", self.n_init, minimum=1)
-        check_choice("variance", self.variance, VARIANCES)
-        check_choice("rounding", self.rounding, ROUNDINGS)
-        if self.init is not None and not isinstance(self.init, Mapping):
-            raise ValueError(f"init must be a dict of tables, got {self.init!r}")
-        check_count("max_iter", self.max_iter)
-        check_real("tol", self.tol, minimum=0.0)
-        check_verbose(self.verbose)
-        Workers(self.n_jobs)
-
-    def set_params(self, **params: Any) -> BayesianNetwork:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters. Tables that were read from a file, not fitted, are forgotten if they are of another network."""
         super().set_params(**params)
         if "_given" in vars(self) and {"edges", "cardinalities", "hidden", "gaussian"} & set(params):
-            for name in (*PARTS, "columns_", "n_features_in_", "_given"):
-                self.__dict__.pop(name, None)
+            self._forget(*PARTS, "columns_", "n_features_in_", "_given")
         return self
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if "parameters_" not in vars(self):
             self._adopt_tables()
         return super()._pack()
@@ -338,7 +331,6 @@ class BayesianNetwork(SavedModel, NetworkInference):
     def _validate_loaded(self) -> None:
         """Raise a ValueError if the parts of a model file do not fit together."""
         self._check_parameters()
-        generator(self.random_state)
         if not set(PARTS) & set(vars(self)):
             return
         layout = checked_layout(vars(self))
@@ -347,25 +339,3 @@ class BayesianNetwork(SavedModel, NetworkInference):
         if "columns_" not in vars(self):  # a file of an older version
             names = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else None
             self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
-
-
-def _units(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of columns, as far as they are known."""
-    known = ~np.isnan(values)
-    total = np.maximum(weights @ known, 1e-300)
-    filled = np.where(known, values, 0.0)
-    mean = weights @ filled / total
-    deviation = np.sqrt(weights @ np.where(known, (filled - mean) ** 2, 0.0) / total)
-    return mean, np.where(deviation > 0.0, deviation, 1.0)
-
-
-def _informative(layout: NetworkLayout, states: IntArray, values: FloatArray, weights: FloatArray) -> IntArray:
-    """Rows in which something is known."""
-    rows = np.flatnonzero(((states >= 0).any(axis=1) | ~np.isnan(values).all(axis=1)) & (weights > 0.0))
-    if not len(rows):
-        raise ValueError("the data have no row with a known value and a positive weight")
-    for v, name in enumerate(layout.discrete):
-        count = len(layout.states[name])
-        if (states[rows, v] < 0).all() and count > len(rows):
-            raise ValueError(f"{name!r} has {count} states and is unknown in all of {len(rows)} rows: give more rows")
-    return rows

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...core.contracts.progress import Callback
 from ...core.errors import ConvergenceWarning
 from ...core.results import FloatArray, IntArray, Status
+from ...core.types import RandomState
 from ...core.validation import check_choice, check_real
 from ...core.warn import warn
 from ..data.network import NetworkLayout
@@ -115,7 +117,7 @@ class ConvexEM:
         """The relation of a hidden variable, (n_rows, n_rows)."""
         return self.relaxation.relation(self._place(name))
 
-    def labels(self, name: Hashable | None = None, rounding: str = "kmeans", random_state: Any = 0) -> IntArray:
+    def labels(self, name: Hashable | None = None, rounding: str = "kmeans", random_state: RandomState = 0) -> IntArray:
         """A state for every row, of one hidden variable (default the first).
 
         Parameters
@@ -129,7 +131,7 @@ class ConvexEM:
             return np.zeros(len(self.relaxation.vectors[place]), np.int64)
         return round_labels(self.relaxation.vectors[place], self.counts[place], rounding, random_state)
 
-    def joint_objective(self, labels: Any = None) -> float:
+    def joint_objective(self, labels: Mapping[Any, ArrayLike] | ArrayLike | None = None) -> float:
         """The objective of joint EM, at `alpha` and the best weights, for states of hidden variables: never below `lower`.
 
         Parameters

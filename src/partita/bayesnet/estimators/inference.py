@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +15,7 @@ from ...core.errors import DataWarning, NumericalError
 from ...core.memory import check_memory
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
+from ...core.types import LabelArray, Pairs, RandomState, SampleWeight, TableLike
 from ...core.validation import check_count, check_weights
 from ...core.warn import warn
 from ..bif import DiscreteNetwork, write_bif
@@ -23,14 +24,17 @@ from ..data.tables import read_table
 from ..objective import NEVER, NetworkLikelihood
 from .parts import PARTS, checked_layout, given_parts
 
+#: A directed graph: pairs (parent, child), a BIF file or what was read from one, or a graph of networkx.
+EdgesLike: TypeAlias = str | os.PathLike[str] | DiscreteNetwork | Pairs
+
 
 class NetworkInference(BaseEstimator):
     """The part of `BayesianNetwork` that answers questions."""
 
-    edges: Any
-    cardinalities: Any
-    hidden: Any
-    gaussian: Any
+    edges: EdgesLike
+    cardinalities: Mapping[Any, int | Sequence[Hashable]] | None
+    hidden: Mapping[Any, int | Sequence[Hashable]] | Sequence[Hashable] | None
+    gaussian: Sequence[Hashable] | None
     n_jobs: int | None
     parents_: dict[Hashable, tuple[Hashable, ...]]
     states_: dict[Hashable, list[Any]]
@@ -40,7 +44,8 @@ class NetworkInference(BaseEstimator):
     variance_: str
     table_: str
     columns_: list[Hashable | None] | None
-    feature_names_in_: Any
+    n_features_in_: int
+    feature_names_in_: LabelArray
 
     def __sklearn_is_fitted__(self) -> bool:
         try:
@@ -72,7 +77,7 @@ class NetworkInference(BaseEstimator):
         check_is_fitted(self)
         return checked_layout(vars(self))
 
-    def _read(self, X: Any) -> tuple[NetworkLayout, NetworkLikelihood, FloatArray]:
+    def _read(self, X: TableLike) -> tuple[NetworkLayout, NetworkLikelihood, FloatArray]:
         """The data as an objective, and its potentials at the fitted parameters."""
         layout, table = self._layout(), read_table(X)
         columns = getattr(self, "columns_", None)
@@ -120,7 +125,7 @@ class NetworkInference(BaseEstimator):
         """Variances of Gaussian variables, an axis for each parent."""
         return self._leaves()[1]
 
-    def log_likelihood(self, X: Any) -> FloatArray:
+    def log_likelihood(self, X: TableLike) -> FloatArray:
         """log p of what is known in each row: at most 0 without Gaussian variables; -inf where that is impossible."""
         layout, objective, u = self._read(X)
         logs = self._row_values(layout, objective, u)
@@ -146,7 +151,7 @@ class NetworkInference(BaseEstimator):
                 DataWarning,
             )
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: object = None, sample_weight: SampleWeight = None) -> float:
         """Mean log-likelihood of the rows."""
         logs = self.log_likelihood(X)
         return float(np.average(logs, weights=check_weights("sample_weight", sample_weight, len(logs))))
@@ -159,16 +164,16 @@ class NetworkInference(BaseEstimator):
         leaves = sum(size + (1 if self.variance_ == "tied" else size) for size in net.leaf_sizes)
         return int(net.size - (len(net.starts) - 1) + leaves)
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: TableLike) -> float:
         """Bayesian information criterion: the lower the better."""
         logs = self.log_likelihood(X)
         return float(np.log(len(logs)) * self.n_parameters_ - 2.0 * logs.sum())
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: TableLike) -> float:
         """Akaike information criterion: the lower the better."""
         return float(2.0 * self.n_parameters_ - 2.0 * self.log_likelihood(X).sum())
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: TableLike) -> Any:
         """The table with unknown values filled in and columns for all of `nodes_`.
 
         States of a row that are unknown are together the most probable ones; a Gaussian variable has its mean given its
@@ -184,7 +189,7 @@ class NetworkInference(BaseEstimator):
         table = read_table(X)
         return layout.write(states, values * self.scale_ + self.location_, table.kind, X, table.names or ())
 
-    def predict_proba(self, X: Any) -> dict[Hashable, FloatArray]:
+    def predict_proba(self, X: TableLike) -> dict[Hashable, FloatArray]:
         """For hidden variables, and others that are unknown in some row: probabilities of states, (n_rows, n_states)."""
         layout, objective, u = self._read(X)
         self._warn_impossible(layout, objective, u)
@@ -197,11 +202,11 @@ class NetworkInference(BaseEstimator):
             _refuse_nan(table.sum(1))
         return found
 
-    def predict_marginals(self, X: Any) -> dict[Hashable, FloatArray]:
+    def predict_marginals(self, X: TableLike) -> dict[Hashable, FloatArray]:
         """The same as `predict_proba`: the name that all Partita estimators share."""
         return self.predict_proba(X)
 
-    def sample(self, size: int = 1, random_state: Any = None) -> Any:
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Any:
         """Independent rows with all of `nodes_`, as a data frame if the network was fitted to one, else an array."""
         layout, rng = self._layout(), generator(random_state)
         check_count("size", size)

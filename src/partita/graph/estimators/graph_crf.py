@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ...core.arrays.simplex import normalized
-from ...core.contracts.capabilities import Capability
+from ...core import Capability
 from ...core.errors import ModelFileError
-from ...core.memory import product
+from ...core.parameters import Check, choice, flag, instance, items
 from ...core.results import FloatArray, IntArray
 from ...core.stopped_short import one_warning
-from ...core.validation import check_choice, check_flag, check_weights
-from ...estimators.data import ListInput, unchanged_on_failure
+from ...core.types import GraphLike, LabelArray, RandomState, SampleWeight, SolverLike
+from ...core.validation import check_weights
+from ...estimators.data import ListInput
 from ...estimators.loaded import check_array, check_bool, check_labels, is_fitted
+from ...estimators.trained import training
+from ...objectives.composite.likelihood import CompositeLikelihood
 from ...solvers.auto import make_solver
-from ..data.graphs import NODE, GraphData, Kind, base_tables, flat_base, read_graphs, read_labels
+from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs, read_labels
 from ..data.units import Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds
-from ..features.statistics import symmetric_basis
-from ..features.tied_tables import TableType, TiedTables
+from ..features.tied_tables import TiedTables
 from ..structure.evidence import Evidence
 from ..structure.factor_graph import FactorGraph
-from .graph_model import FITTED, GraphModel
+from .graph_model import FITTED, SHARED, GraphModel
+from .kind_layout import KindLayout
+from .problem import GraphProblem
+
+#: What users bring: graphs, and the labels of the nodes of each, by type if nodes have types.
+Graphs: TypeAlias = Sequence[GraphLike] | NDArray[Any]
+NodeLabels: TypeAlias = Sequence[ArrayLike | Sequence[object] | Mapping[Any, Any]] | NDArray[Any]
+#: What comes back for each graph: an array with a row or an entry for each node, or a dict of such arrays by type.
+PerNode: TypeAlias = NDArray[Any] | dict[Hashable, NDArray[Any]]
 
 
 class GraphCRF(ListInput, GraphModel):
@@ -101,20 +111,39 @@ class GraphCRF(ListInput, GraphModel):
     [array(['off', 'off'], dtype='<U3')]
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        **SHARED,
+        "fit_intercept": flag,
+        "penalize_intercept": flag,
+        "symmetric": flag,
+        "tables": instance(Mapping, what="a dict by name of factor"),
+        "classes": items("a list of labels, or a dict of them by type if nodes have types"),
+        "decoding": choice("map", "marginals"),
+    }
+
+    classes_: LabelArray | dict[Hashable, LabelArray]
+    kinds_: list[Kind]
+    widths_: list[int]
+    constants_: list[bool]
+    symmetric_: bool
+    fit_intercept_: bool
+    directed_: list[Hashable]
+    columns_: dict[Any, list[Hashable]]
+
     def __init__(
         self,
         l2: float = 1.0,
         fit_intercept: bool = True,
         penalize_intercept: bool = False,
         symmetric: bool = False,
-        tables: Any = None,
-        classes: Any = None,
+        tables: Mapping[Any, ArrayLike] | None = None,
+        classes: Sequence[Hashable] | Mapping[Hashable, Sequence[Hashable]] | None = None,
         decoding: str = "map",
-        likelihood: Any = "full",
+        likelihood: str | CompositeLikelihood = "full",
         budget: float | None = None,
         engine: str = "auto",
-        engine_options: Any = None,
-        solver: Any = "auto",
+        engine_options: Mapping[str, Any] | None = None,
+        solver: SolverLike = "auto",
         max_iter: int = 1000,
         tol: float = 1e-6,
         warm_start: bool = False,
@@ -139,52 +168,57 @@ class GraphCRF(ListInput, GraphModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GraphCRF:
+    @training
+    def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None) -> Self:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
-        with unchanged_on_failure(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> GraphCRF:
-        self._check_parameters()
         data = read_graphs(X, self.fit_intercept, self.symmetric)
         codes, classes = read_labels(y, data, self._given_classes(data))
         weights = check_weights("sample_weight", sample_weight, len(data))
-        last: Any = dict(vars(self)) if self.warm_start and hasattr(self, "kinds_") else {}
-        self.kinds_: list[Kind] = list(data.factors)
+        kinds = list(data.factors)
+        same = self.warm_start and hasattr(self, "kinds_") and self.kinds_ == kinds
+        last = self.parameters_ if same else None
+        self._store_layout(data, kinds, classes)
+        self._learn(self._problem(data, codes, weights), last)
+        return self
+
+    def _store_layout(self, data: GraphData, kinds: list[Kind], classes: dict[Hashable, Any]) -> None:
+        self.kinds_ = kinds
         self.widths_ = [1 if F is None else F.shape[1] for _, F in data.factors.values()]
         self.classes_ = classes if data.typed else classes[NODE]
         self.constants_ = [F is None for _, F in data.factors.values()]
         self.symmetric_, self.fit_intercept_, self.directed_ = self.symmetric, self.fit_intercept, data.directed
         self.columns_ = data.columns
+
+    def _problem(self, data: GraphData, codes: IntArray, weights: FloatArray) -> GraphProblem:
         standard, units = self._standard(data, codes, weights)
         _, features, base = self._compile(standard)
-        start = last.get("parameters_") if last.get("kinds_") == self.kinds_ else None
-        self._learn(features, codes, weights, start, base, units)
-        return self
+        return GraphProblem(features, codes, weights, float(self.l2), base, units, self.engine_options)
+
+    def _layout(self) -> KindLayout:
+        return KindLayout(self.kinds_, self.widths_, self._classes(), self.symmetric_)
+
+    def _compile(self, data: GraphData) -> tuple[FactorGraph, TiedTables, FloatArray | None]:
+        """The graph, map and base of data in the layout of the model."""
+        return self._layout().compile(data, self.tables, self.n_jobs)
 
     def _standard(self, data: GraphData, codes: IntArray, weights: FloatArray) -> tuple[GraphData, Units]:
         """The data with features in comparable units, and what weights on them mean."""
         node_weights = np.repeat(weights, np.diff(data.offsets))
-        classes = self._classes()
+        layout = self._layout()
         forbids = any((np.asarray(table) == -np.inf).any() for table in (self.tables or {}).values())
-        certified = self.likelihood == "bethe" or Capability.BLOCKS in make_solver(self.solver).requires
+        certified = self._is_bethe or Capability.BLOCKS in make_solver(self.solver).requires
         parts = []
         for kind, (scopes, F) in data.factors.items():
             intercept = "none" if F is None or not self.fit_intercept else "plain" if self.penalize_intercept else "mean"
             if intercept == "mean" and kind[0] == NODE and not (certified or forbids):
                 nodes = scopes[:, 0]
                 seen = np.unique(codes[nodes[node_weights[nodes] > 0.0]])
-                intercept = "free" if (seen >= 0).sum() == len(classes[kind[1]]) else "mean"
+                intercept = "free" if (seen >= 0).sum() == len(layout.classes[kind[1]]) else "mean"
             columns = F if F is None or not self.fit_intercept else F[:, :-1]
-            parts.append(Part(columns, node_weights[scopes[:, 0]], self._statistics(kind), intercept))
+            parts.append(Part(columns, node_weights[scopes[:, 0]], layout.statistics(kind), intercept))
         rows, units = standard_units(parts, float(self.l2))
         factors = {kind: (scopes, F) for (kind, (scopes, _)), F in zip(data.factors.items(), rows, strict=True)}
         return replace(data, factors=factors), units
-
-    def _statistics(self, kind: Kind) -> int:
-        """The number of weights of each feature."""
-        counts = [len(self._classes()[t]) for t in kind[1:]]
-        return counts[0] * (counts[0] + 1) // 2 if self._is_symmetric(kind) else product(counts)
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -195,7 +229,8 @@ class GraphCRF(ListInput, GraphModel):
         names = [*getattr(self, "columns_", {}).values()] if isinstance(getattr(self, "columns_", {}), dict) else [None]
         if not all(isinstance(columns, list) for columns in [*names, getattr(self, "directed_", [])]):
             raise ModelFileError("columns_ must be a dict of lists of names, and directed_ a list of names of edges")
-        classes = self._classes()
+        layout = self._layout()
+        classes = layout.classes
         for kind, labels in classes.items():
             check_labels(f"classes_[{kind!r}]", labels, floats=True)
         size = 0
@@ -209,52 +244,22 @@ class GraphCRF(ListInput, GraphModel):
                 raise ModelFileError(f"kinds_ must hold tuples of a name and types of nodes, got {kind!r}")
             if not isinstance(constant, bool) or type(width) is not int or width < 1 or (constant and width != 1):
                 raise ModelFileError(f"widths_ and constants_ of {kind!r} must be a number of features and true or false")
-            size += width * self._statistics(kind)
+            size += width * layout.statistics(kind)
         check_array(self, "parameters_", (size,))
         base_tables(self.tables, self.kinds_, classes)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_flag("fit_intercept", self.fit_intercept)
-        check_flag("penalize_intercept", self.penalize_intercept)
-        check_flag("symmetric", self.symmetric)
-        check_choice("decoding", self.decoding, ("map", "marginals"))
-        if self.tables is not None and not isinstance(self.tables, Mapping):
-            raise ValueError(f"tables must be a dict by name of factor, got {type(self.tables).__name__}")
 
     def _given_classes(self, data: GraphData) -> dict[Hashable, Any] | None:
         if self.classes is None:
             return None
-        if data.typed != isinstance(self.classes, Mapping):
+        by_type = dict(self.classes) if isinstance(self.classes, Mapping) else None
+        if data.typed != (by_type is not None):
             raise ValueError("classes must be a list of labels, or a dict of them by type if nodes have types")
-        return dict(self.classes) if data.typed else {NODE: self.classes}
+        return {NODE: self.classes} if by_type is None else by_type
 
-    def _classes(self) -> dict[Hashable, Any]:
+    def _classes(self) -> dict[Hashable, LabelArray]:
         return self.classes_ if isinstance(self.classes_, dict) else {NODE: self.classes_}
 
-    def _compile(self, data: GraphData) -> tuple[FactorGraph, TiedTables, FloatArray | None]:
-        """The graph, map and base of data in the layout of the model."""
-        classes = self._classes()
-        counts = {kind: len(labels) for kind, labels in classes.items()}
-        graph = data.graph(counts, self.kinds_, self.n_jobs)
-        types, numbers, first, start = [], [], 0, 0
-        for kind, width in zip(self.kinds_, self.widths_, strict=True):
-            basis = symmetric_basis(counts[kind[1]]) if self._is_symmetric(kind) else None
-            statistics = self._statistics(kind)
-            parameters = start + np.arange(width * statistics).reshape(width, statistics)
-            start += parameters.size
-            scopes, F = data.factors.get(kind, (np.zeros((0, 1)), None))
-            numbers.append(len(scopes))
-            if len(scopes):
-                types.append(TableType(first + np.arange(len(scopes)), F, basis, parameters))
-                first += len(scopes)
-        features = TiedTables(graph, types, size=start)
-        return graph, features, flat_base(graph, numbers, base_tables(self.tables, self.kinds_, classes))
-
-    def _is_symmetric(self, kind: Kind) -> bool:
-        return self.symmetric_ and len(kind) == 3 and kind[1] == kind[2]
-
-    def _read(self, X: Any) -> tuple[GraphData, FactorGraph, FloatArray]:
+    def _read(self, X: Graphs) -> tuple[GraphData, FactorGraph, FloatArray]:
         """New graphs and their potentials."""
         check_is_fitted(self)
         directed = getattr(self, "directed_", None)  # files of earlier versions have none, and took all edges as they came
@@ -275,41 +280,21 @@ class GraphCRF(ListInput, GraphModel):
     @property
     def weights_(self) -> dict[Kind, FloatArray]:
         """For every kind of factor, an array of shape (n_features, labels of the first node, ...)."""
-        return self._by_kind(self.parameters_)
-
-    def _by_kind(self, values: FloatArray) -> dict[Kind, FloatArray]:
-        classes, out, start = self._classes(), {}, 0
-        for kind, width in zip(self.kinds_, self.widths_, strict=True):
-            shape = tuple(len(classes[t]) for t in kind[1:])
-            basis = symmetric_basis(shape[0]) if self._is_symmetric(kind) else None
-            count = width * self._statistics(kind)
-            W = values[start : start + count].reshape(width, self._statistics(kind))
-            out[kind] = (W if basis is None else W @ basis.T).reshape(width, *shape)
-            start += count
-        return out
+        return self._layout().split(self.parameters_)
 
     def _marginals(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> dict[Hashable, FloatArray]:
-        """Probabilities of labels by type of node: every node has a factor of its own."""
-        flat = graph.infer(u, self._engine, **self._options()).marginals
-        out: dict[Hashable, FloatArray] = {}
-        first = 0
-        for kind in self.kinds_:
-            count = len(data.factors[kind][0]) if kind in data.factors else 0
-            if kind[0] == NODE and count:
-                table = flat[graph.offsets[first] : graph.offsets[first + count]].reshape(count, -1)
-                out[kind[1]] = normalized(table)
-            first += count
-        return out
+        """Probabilities of labels by type of node."""
+        return self._layout().node_marginals(data, graph, graph.infer(u, self._engine, **self._options()).marginals)
 
     @one_warning()
-    def predict(self, X: Any) -> list[Any]:
+    def predict(self, X: Graphs) -> list[PerNode]:
         """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
 
         Where exact inference does not fit into memory or the engine is approximate, ``"map"`` is what maximum flows (two
         labels, edges) or max-product find.
         """
         data, graph, u = self._read(X)
-        return self._named(data, self._best(data, graph, u))
+        return self._layout().named(data, self._best(data, graph, u))
 
     def _best(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> IntArray:
         if self.decoding == "map":
@@ -319,31 +304,25 @@ class GraphCRF(ListInput, GraphModel):
             states[data.codes == code] = marginals[kind].argmax(1)
         return states
 
-    def _named(self, data: GraphData, states: IntArray) -> list[Any]:
-        """Rows of codes as labels, graph by graph."""
-        classes = self._classes()
-        parts = enumerate(data.node_types)
-        return data.split({kind: np.asarray(classes[kind])[states[data.codes == code]] for code, kind in parts})
-
     @one_warning()
-    def predict_marginals(self, X: Any) -> list[Any]:
+    def predict_marginals(self, X: Graphs) -> list[PerNode]:
         """For each graph, probabilities of the labels of its nodes, (n_nodes, n_labels), or a dict of those by type."""
         data, graph, u = self._read(X)
         return data.split(self._marginals(data, graph, u))
 
     @one_warning()
-    def log_likelihood(self, X: Any, y: Any) -> FloatArray:
+    def log_likelihood(self, X: Graphs, y: NodeLabels) -> FloatArray:
         """log p of the known labels of each graph."""
         data, graph, u = self._read(X)
         evidence = Evidence(graph, self._codes(y, data))
         inside = evidence.log_weights(u, self._engine, **self._options())[0]
         return np.asarray(inside - graph.log_partition(u, self._engine, **self._options()))
 
-    def _codes(self, y: Any, data: GraphData, unseen: bool = False) -> IntArray:
+    def _codes(self, y: NodeLabels, data: GraphData, unseen: bool = False) -> IntArray:
         return read_labels(y, data, self._classes(), unseen, certain=self.classes is not None)[0]
 
     @one_warning()
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Graphs, y: NodeLabels) -> float:
         """The share of right labels; unknown ones do not count."""
         data, graph, u = self._read(X)
         codes = self._codes(y, data, unseen=True)
@@ -352,29 +331,33 @@ class GraphCRF(ListInput, GraphModel):
             raise ValueError("y holds no label at all, and a score needs one")
         return float(np.mean(self._best(data, graph, u)[known] == codes[known]))
 
+    @overload
+    def log_partition(self, X: Graphs, bounds: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def log_partition(self, X: Graphs, bounds: Literal[True]) -> tuple[FloatArray, FloatArray, FloatArray]: ...
     @one_warning()
-    def log_partition(self, X: Any, bounds: bool = False) -> Any:
+    def log_partition(self, X: Graphs, bounds: bool = False) -> FloatArray | tuple[FloatArray, FloatArray, FloatArray]:
         """log Z of each graph by the engine; with `bounds` also arrays that are certainly below and above it."""
         _, graph, u = self._read(X)
         if bounds:
             return log_partition_bounds(graph, u, self._engine, **self._options())
         return graph.log_partition(u, self._engine, **self._options())
 
-    def sample(self, X: Any, size: int = 1, random_state: Any = None) -> list[Any]:
+    def sample(self, X: Graphs, size: int = 1, random_state: RandomState = None) -> list[PerNode]:
         """`size` labellings of each graph: arrays (n_nodes, size), or dicts of those by type. Exact only."""
         data, graph, u = self._read(X)
-        return self._named(data, graph.sample(u, size, random_state, **self._memory()).T)
+        return self._layout().named(data, graph.sample(u, size, random_state, **self._memory()).T)
 
     def standard_errors(
-        self, method: str = "sandwich", draws: int = 100, random_state: Any = None
+        self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None
     ) -> dict[Kind, FloatArray]:
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
-        return self._by_kind(self._standard_errors(method, draws, random_state))
+        return self._layout().split(self._standard_errors(method, draws, random_state))
 
-    def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
-        weights = self.weights_
+    def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
+        weights, tables = self.weights_, self._layout().split(errors)
         names = [
-            f"{' '.join(map(str, kind))}{list(place)}" for kind, part in errors.items() for place in np.ndindex(part.shape)
+            f"{' '.join(map(str, kind))}{list(place)}" for kind, part in tables.items() for place in np.ndindex(part.shape)
         ]
-        estimate, error = (np.concatenate([np.ravel(parts[kind]) for kind in errors]) for parts in (weights, errors))
+        estimate, error = (np.concatenate([np.ravel(parts[kind]) for kind in tables]) for parts in (weights, tables))
         return names, estimate, error

@@ -2,65 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.errors import ModelFileError
-from ...core.parallel import Workers
+from ...core.parameters import Check, checked, choice, count, flag, instance, real, threads, verbosity
 from ...core.results import FloatArray, IntArray, Solution, Status
-from ...core.validation import check_choice, check_count, check_flag, check_level, check_real, check_verbose
+from ...core.types import RandomState, SolverLike
+from ...core.validation import check_level
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
-from ...estimators.convergence import joined, unsettled, warn_if_short
+from ...estimators.convergence import joined, unsettled
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
-from ...estimators.persistence import SavedModel
+from ...estimators.trained import Trained, solver_like
 from ...objectives.composite.efficiency import relative_size
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
 from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
-from ...report.progress import ProgressPrinter
 from ...report.tables import CoefficientTable
-from ...solvers.auto import make_solver
-from ...solvers.loop import minimize
 from ..data.units import Units
-from ..features.tied_tables import TiedTables
 from ..objective.composite import GraphComposite
 from ..objective.information import determined, graph_covariance, graph_errors, graph_influence
 from ..objective.likelihood import LIKELIHOOD_ENGINES, GraphLikelihood
 from ..objective.operations import graph_operations
 from ..structure.factor_graph import FactorGraph
+from .problem import GraphProblem
 
 #: The fitted attributes that all graph models have.
 FITTED = ("parameters_", "engine_", "gap_", *RUN)
 LIKELIHOODS = ("full", "bethe")
 
+#: The parameters that all graph models have.
+SHARED: Mapping[str, Check] = {
+    "l2": real(0.0),
+    "likelihood": checked(lambda value: as_composite(value, LIKELIHOODS)),
+    "budget": real(0.0, strict=True, optional=True),
+    "engine": choice(*LIKELIHOOD_ENGINES),
+    "engine_options": instance(Mapping, what="a dict by name"),
+    "solver": solver_like,
+    "max_iter": count(),
+    "tol": real(0.0),
+    "warm_start": flag,
+    "n_jobs": threads,
+    "verbose": verbosity,
+}
 
-class GraphModel(SavedModel, BaseEstimator):
-    """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters below."""
+
+class GraphModel(Trained):
+    """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters `SHARED`."""
+
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_cache", "_point", "_units")
 
     l2: float
-    likelihood: Any
+    likelihood: str | CompositeLikelihood
     budget: float | None
     engine: str
-    engine_options: Any
-    solver: Any
-    max_iter: int
-    tol: float
+    engine_options: Mapping[str, Any] | None
+    solver: SolverLike
     warm_start: bool
     n_jobs: int | None
-    verbose: int
+    parameters_: FloatArray
+    engine_: str
+    gap_: float
+    likelihood_: CompositeLikelihood
+    beta_: dict[Any, float]
+    choice_: dict[str, Any]
     _units: Units | None = None
-
-    def __getstate__(self) -> Any:
-        return {key: value for key, value in super().__getstate__().items() if key not in ("_cache", "_point", "_units")}
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
-        if self.engine_options is not None and not (
-            isinstance(self.engine_options, dict) and all(isinstance(key, str) for key in self.engine_options)
-        ):
+        if not all(isinstance(key, str) for key in self.engine_options or ()):
             raise ModelFileError(f"engine_options must be a dict by name, got {self.engine_options!r}")
         if is_fitted(self, *FITTED):
             check_array(self, "parameters_", (None,))
@@ -68,122 +81,84 @@ class GraphModel(SavedModel, BaseEstimator):
             check_number(self, "gap_")
             check_run(self)
 
-    def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        check_flag("warm_start", self.warm_start)
-        as_composite(self.likelihood, LIKELIHOODS)
+    def _check_combinations(self) -> None:
         check_budget(self.budget, self.likelihood)
-        check_choice("engine", self.engine, LIKELIHOOD_ENGINES)
-        if self.likelihood == "bethe":
+        if self._is_bethe:
             if self.engine not in ("auto", "trw"):
                 raise ValueError(f"likelihood='bethe' takes engine 'auto' or 'trw', got {self.engine!r}")
             if not self.l2 > 0.0:
                 raise ValueError("l2 must be above zero: the dual of Bethe learning, which certifies the fit, divides by it")
-        check_verbose(self.verbose)
-        make_solver(self.solver)
-        Workers(self.n_jobs)
 
-    def _learn(
-        self,
-        features: TiedTables,
-        states: IntArray,
-        weights: FloatArray,
-        start: Any,
-        base: FloatArray | None = None,
-        units: Units | None = None,
-    ) -> None:
-        """Fit to states, from `start` if it has as many weights; `units` say what weights on the features mean."""
-        first = start if start is not None and start.shape == (features.size,) else None
-        if first is not None and units is not None:
-            first = units.there @ first
-        self._units = units
-        for name in ("beta_", "likelihood_", "choice_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+    @property
+    def _is_bethe(self) -> bool:
+        return isinstance(self.likelihood, str) and self.likelihood == "bethe"
+
+    def _learn(self, problem: GraphProblem, last: FloatArray | None) -> None:
+        """Fit to a problem, from the weights of the `last` fit if they are as many."""
+        self._units = problem.units
+        self._forget("beta_", "likelihood_", "choice_")
+        start = problem.start(last)
         composite = as_composite("pseudo" if self.budget is not None else self.likelihood, LIKELIHOODS)
         if composite is not None:
-            self._learn_composite(composite, features, states, weights, first, base)
-            return
-        bethe = self.likelihood == "bethe"
-        if bethe and (states < 0).any():
+            self._learn_composite(problem, composite, start)
+        elif self._is_bethe:
+            self._learn_bethe(problem, start)
+        else:
+            objective: Any = problem.likelihood(self.engine)
+            solution = self._minimize(objective, start)
+            self._store(solution, solution.point, objective.engine)
+            self._warn_if_short(solution, unsettled(solution.point.result, solution.point.rest))
+
+    def _learn_bethe(self, problem: GraphProblem, start: FloatArray | None) -> None:
+        """Fit by the largest tree-reweighted free energy, until its certificate is small."""
+        if (problem.states < 0).any():
             raise ValueError("likelihood='bethe' takes labels that are all known")
-        objective: Any = GraphLikelihood(
-            *(features, states),
-            weights=weights,
-            penalty=self._penalty,
-            base=base,
-            engine=self._engine,
-            options=self.engine_options,
-            inexact=bethe,
-        )
-        options: dict[str, Any] = {"tol": self.tol, "callbacks": self._callbacks()}
-        if bethe:
-            options |= {"tol": 0.0, "gap_tol": self.tol * objective.scale}
-        solution = minimize(objective, first, self.solver, max_iter=self.max_iter, **options)
+        objective: Any = problem.likelihood(self._engine, inexact=True)
+        target = self.tol * objective.scale
+        solution = self._minimize(objective, start, tol=0.0, gap_tol=target)
         also = ""
-        if bethe and solution.status is Status.PRECISION and solution.point.gap > options["gap_tol"]:
+        if solution.status is Status.PRECISION and solution.point.gap > target:
             objective.settle()  # what stopped it may have been noise
             left = self.max_iter - solution.n_iter
-            solution = joined(solution, minimize(objective, solution.parameters, self.solver, max_iter=left, **options))
-            if solution.status is Status.PRECISION and solution.point.gap > options["gap_tol"]:
+            again = self._minimize(objective, solution.parameters, max_iter=left, tol=0.0, gap_tol=target)
+            solution = joined(solution, again)
+            if solution.status is Status.PRECISION and solution.point.gap > target:
                 also = f"ended with a certificate of {solution.point.gap:.1e}, above tol for each variable"
         self._store(solution, solution.point, objective.engine)
-        warn_if_short(self, solution, unsettled(solution.point.result, solution.point.rest) or also)
+        self._warn_if_short(solution, unsettled(solution.point.result, solution.point.rest) or also)
 
-    def _learn_composite(
-        self,
-        composite: CompositeLikelihood,
-        features: TiedTables,
-        states: IntArray,
-        weights: FloatArray,
-        first: FloatArray | None,
-        base: FloatArray | None,
-    ) -> None:
+    def _learn_composite(self, problem: GraphProblem, composite: CompositeLikelihood, start: FloatArray | None) -> None:
         """Fit by a composite likelihood."""
-        given: dict[str, Any] = {"weights": weights, "penalty": self._penalty, "base": base, "options": self.engine_options}
-
-        def solve(target: Any, begin: FloatArray | None) -> Solution:
-            return minimize(target, begin, self.solver, max_iter=self.max_iter, tol=self.tol, callbacks=self._callbacks())
-
-        def make(made: CompositeLikelihood) -> GraphComposite:
-            return GraphComposite(features, states, made, **given)
-
+        solve: Any = self._minimize
         if self.budget is not None:
-            costs = graph_operations(features.graph, CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0)))
-            composite, self.choice_ = within_budget(make, solve, dict(zip(BUDGET_ORDERS, costs, strict=True)), self.budget)
-        objective = make(composite)
+            costs = graph_operations(problem.features.graph, CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0)))
+            by_order = dict(zip(BUDGET_ORDERS, costs, strict=True))
+            composite, self.choice_ = within_budget(problem.composite, solve, by_order, self.budget)
+        objective = problem.composite(composite)
         objective.check_covered()
-        solution, self.beta_ = fit_weights(objective, composite, solve, first)
-        point = solution.point
+        solution, self.beta_ = fit_weights(objective, composite, solve, start)
+        point: Any = solution.point
         if composite.refine == FULL:
-            point = newton_step(GraphLikelihood(features, states, engine="exact", **given), solution.parameters)
+            point = newton_step(problem.likelihood("exact"), solution.parameters)
         elif composite.refine is not None:
-            point = newton_step(make(composite.refinement), solution.parameters)
+            point = newton_step(problem.composite(composite.refinement), solution.parameters)
         self._store(solution.at(point, point.objective.scale), point, point.objective.engine)
         self.likelihood_ = composite
-        warn_if_short(self, solution)
+        self._warn_if_short(solution)
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations for an example, of each order."""
         return graph_operations(self._fitted_point().objective.graph, composite)
 
-    def _callbacks(self) -> list[Any]:
-        return [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-
-    @property
-    def _penalty(self) -> float | FloatArray:
-        return float(self.l2) if self._units is None else self._units.penalty
-
     def _store(self, solution: Solution, point: Any, engine: str) -> None:
         self.parameters_ = np.array(point.parameters if self._units is None else self._units.back @ point.parameters)
         self.engine_ = engine
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
+        self._store_run(solution)
         self._point, self.gap_ = point, float(point.gap)
 
     @property
     def _engine(self) -> str:
-        return "trw" if self.likelihood == "bethe" else self.engine
+        return "trw" if self._is_bethe else self.engine
 
     def _options(self) -> dict[str, Any]:
         return dict(self.engine_options or {})
@@ -204,7 +179,8 @@ class GraphModel(SavedModel, BaseEstimator):
             raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
         return self._point
 
-    def _standard_errors(self, method: str, draws: int, random_state: Any) -> FloatArray:
+    def _standard_errors(self, method: str, draws: int, random_state: RandomState) -> FloatArray:
+        """Standard errors of `parameters_`."""
         point, units = self._fitted_point(), self._units
         given = () if units is None else (units.back, units.free)
         errors = graph_errors(point, method, draws, random_state, *given)
@@ -219,7 +195,7 @@ class GraphModel(SavedModel, BaseEstimator):
         matrix = graph_covariance(point, method) * float(point.objective.weights.sum())
         return matrix if units is None else np.asarray(units.back @ (units.back @ matrix).T)
 
-    def efficiency(self, reference: Any = FULL, measure: str = "rdet") -> float:
+    def efficiency(self, reference: str | CompositeLikelihood = FULL, measure: str = "rdet") -> float:
         """How many times the variance that another likelihood would have, both estimated from the training data.
 
         Parameters
@@ -252,7 +228,7 @@ class GraphModel(SavedModel, BaseEstimator):
         level: float = 0.95,
         method: str = "sandwich",
         draws: int = 100,
-        random_state: Any = None,
+        random_state: RandomState = None,
         top: int | None = None,
     ) -> CoefficientTable:
         """Estimate, standard error, z, p and confidence interval of every weight, as a table to print.
@@ -260,12 +236,11 @@ class GraphModel(SavedModel, BaseEstimator):
         Parameters are as in `standard_errors`; `top` keeps only so many rows, those with the largest absolute z.
         """
         check_level(level)
-        errors = self.standard_errors(method, draws, random_state)  # type: ignore[attr-defined]
-        names, estimate, error = self._listed(errors)
+        names, estimate, error = self._listed(self._standard_errors(method, draws, random_state))
         title = f"{type(self).__name__}, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}"
         table = CoefficientTable.of(names, estimate, error, level, title)
         return table if top is None else table.top(top)
 
-    def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
-        """Names of weights, weights and errors, one after another."""
+    def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
+        """Names of weights, weights and errors, one after another, of the errors of `parameters_`."""
         raise NotImplementedError

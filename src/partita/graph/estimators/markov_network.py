@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-import itertools
-import numbers
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ...core.arrays.names import listed
 from ...core.arrays.simplex import normalized
 from ...core.errors import ModelFileError
 from ...core.memory import check_memory, product
+from ...core.parameters import Check, choice, items
 from ...core.results import FloatArray, IntArray
 from ...core.stopped_short import one_warning
-from ...core.validation import check_choice, check_count, check_flag, check_weights
-from ...estimators.data import unchanged_on_failure
+from ...core.types import LabelArray, Pairs, RandomState, SampleWeight, SolverLike, TableLike
+from ...core.validation import check_count, check_flag, check_weights
 from ...estimators.loaded import check_array, check_columns, check_integers, is_fitted
-from ...estimators.named_columns import column_names, is_numbering, match_columns, order_columns, take_columns
-from ...estimators.states import GAP, doubtful_states, read_states, warn_states
-from ..data.edges import each_once, read_edges
+from ...estimators.named_columns import column_names, order_columns, take_columns
+from ...estimators.states import read_states
+from ...estimators.trained import training
+from ...objectives.composite.likelihood import CompositeLikelihood
 from ..engines.partition_bounds import log_partition_bounds
-from ..features.statistics import STATISTICS, table_types
+from ..features.statistics import STATISTICS
 from ..features.tied_tables import TiedTables
 from ..objective.asymptotics import Limits
 from ..structure.evidence import Evidence, check_states
 from ..structure.factor_graph import FactorGraph
-from .graph_model import FITTED, GraphModel
+from .graph_model import FITTED, SHARED, GraphModel
+from .problem import GraphProblem
+from .stated_network import Scopes, StatedNetwork, all_pairs, pairwise, tied_tables
+
+_labels = items("None, True or False, or a list of one label per factor", optional=True)
+
+
+def _tie(name: str, value: Any) -> None:
+    """Which factors share weights."""
+    if not isinstance(value, bool | np.bool_):
+        _labels(name, value)
+
+
+def _cardinalities(name: str, value: Any) -> None:
+    """A number of states, or one for each variable."""
+    if value is not None and np.asarray(value).dtype.kind not in "iu":
+        raise ValueError(f"{name} must be an integer >= 1, or a list of one for each variable, got {value!r}")
 
 
 class MarkovNetwork(GraphModel):
@@ -124,18 +140,34 @@ class MarkovNetwork(GraphModel):
     array([[1, 1, 1]])
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        **SHARED,
+        "factors": items("a list of tuples of variables"),
+        "cardinalities": _cardinalities,
+        "tie": _tie,
+        "statistics": choice(*STATISTICS),
+    }
+
+    n_features_in_: int
+    feature_names_in_: LabelArray
+    cardinalities_: IntArray
+    factors_: list[tuple[int, ...]]
+    tie_: bool | Sequence[Hashable] | None
+    statistics_: str
+    _cache: TiedTables | None = None
+
     def __init__(
         self,
-        factors: Any = None,
-        cardinalities: Any = None,
-        tie: Any = None,
+        factors: Iterable[Sequence[Hashable]] | None = None,
+        cardinalities: int | ArrayLike | None = None,
+        tie: bool | Sequence[Hashable] | None = None,
         statistics: str = "entries",
         l2: float = 0.0,
-        likelihood: Any = "full",
+        likelihood: str | CompositeLikelihood = "full",
         budget: float | None = None,
         engine: str = "auto",
-        engine_options: Any = None,
-        solver: Any = "auto",
+        engine_options: Mapping[str, Any] | None = None,
+        solver: SolverLike = "auto",
         max_iter: int = 1000,
         tol: float = 1e-7,
         warm_start: bool = False,
@@ -159,7 +191,7 @@ class MarkovNetwork(GraphModel):
         self.verbose = verbose
 
     @classmethod
-    def boltzmann(cls, m: int, biases: bool = False, **parameters: Any) -> MarkovNetwork:
+    def boltzmann(cls, m: int, biases: bool = False, **parameters: Any) -> Self:
         """A fully visible Boltzmann machine: m variables in {0, 1}, and a weight for each pair that is 1 together, in the
         order (0, 1), (0, 2), ..., (1, 2), ... With `biases`, first one for each variable.
 
@@ -168,114 +200,63 @@ class MarkovNetwork(GraphModel):
         [(0, 1), (0, 2), (1, 2)]
         """
         check_count("m", m, minimum=1 if check_flag("biases", biases) else 2)
-        factors = _all_pairs(m)[0 if biases else m :]
+        factors = all_pairs(m)[0 if biases else m :]
         return cls(factors=factors, cardinalities=[2] * m, statistics="contrasts", **parameters)
 
     @classmethod
-    def ising(cls, graph: Any, tied: bool = False, **parameters: Any) -> MarkovNetwork:
+    def ising(cls, graph: Pairs, tied: bool = False, **parameters: Any) -> Self:
         """Spins with a field each and a coupling for each edge; states 0 and 1 are the spins -1 and 1.
 
         `graph` is a list of edges, or a networkx graph. Variables 0, 1, ... are columns of X; other nodes are names of its
         columns, and X must be a data frame. An edge in both directions is one edge. With `tied`, there is one field and one
         coupling.
         """
-        return cls(**_pairwise(graph, 2, tied), statistics="spins", **parameters)
+        return cls(**pairwise(graph, 2, tied), statistics="spins", **parameters)
 
     @classmethod
-    def potts(cls, graph: Any, k: int, tied: bool = True, **parameters: Any) -> MarkovNetwork:
+    def potts(cls, graph: Pairs, k: int, tied: bool = True, **parameters: Any) -> Self:
         """Variables with k states: a weight for each edge whose ends agree, and one for every state of a variable but the
         first. `graph` is as in `ising`; with `tied`, all edges share theirs, and all variables."""
         check_count("k", k, minimum=1)
-        return cls(**_pairwise(graph, k, tied), statistics="agreement", **parameters)
+        return cls(**pairwise(graph, k, tied), statistics="agreement", **parameters)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovNetwork:
+    @training
+    def fit(self, X: TableLike, y: object = None, sample_weight: SampleWeight = None) -> Self:
         """Fit to rows of states. A failed fit changes nothing."""
-        with unchanged_on_failure(self):
-            return self._fit(X, sample_weight)
-
-    def _fit(self, X: Any, sample_weight: Any) -> MarkovNetwork:
-        self._check_parameters()
-        places, names = self._columns(X)
-        X = take_columns(X, places)  # those that are ignored may hold anything
-        states = read_states(X, column_names(X))
-        n, m = states.shape
-        counts = self._counts(states, names)
-        factors, tie = self._scopes(m, names)
-        features = self._tables(counts, factors, tie, self.statistics)
-        graph = features.graph
-        check_states(graph, states, "X")
-        weights = check_weights("sample_weight", sample_weight, n)
-        self._learn(features, states, weights, getattr(self, "parameters_", None) if self.warm_start else None)
-        self.n_features_in_ = m
-        self.__dict__.pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object if isinstance(names[0], str) else np.int64)
-        self.cardinalities_, self.factors_, self.tie_, self.statistics_ = counts, factors, tie, self.statistics
-        self._cache = (graph, features)
+        stated = self._stated()
+        places, names = stated.columns(X)
+        table = take_columns(X, places)  # those that are ignored may hold anything
+        states = read_states(table, column_names(table))
+        counts = stated.counts(states, names)
+        scopes = stated.scopes(states.shape[1], names)
+        features = tied_tables(counts, scopes, self.statistics, self.n_jobs)
+        check_states(features.graph, states, "X")
+        weights = check_weights("sample_weight", sample_weight, len(states))
+        problem = GraphProblem(features, states, weights, float(self.l2), None, None, self.engine_options)
+        self._learn(problem, self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None)
+        self._store_layout(features, scopes, names)
         return self
 
-    def _named(self) -> list[Hashable]:
-        """The variables of `factors`, in the order in which they are named."""
-        return list(dict.fromkeys(v for scope in self.factors or () for v in scope))
+    def _stated(self) -> StatedNetwork:
+        return StatedNetwork(self.factors, self.cardinalities, self.tie, self.statistics, self.n_jobs)
 
-    def _columns(self, X: Any) -> tuple[IntArray | None, list[Hashable] | None]:
-        """Which columns of X are the variables (None: all, as they are), and what they are called."""
-        names, variables = column_names(X), self._named()
-        numbered = all(isinstance(v, numbers.Integral) for v in variables)
-        if names is None:
-            if not numbered:
-                raise ValueError(
-                    f"factors name variables {listed(variables)}, so that X must be a data frame with these columns; got "
-                    f"{type(X).__name__}. Or number the variables, 0 for the first column (networkx has "
-                    "convert_node_labels_to_integers)"
-                )
-            return None, None
-        if is_numbering(names, len(names)):
-            return np.argsort(np.array(names, dtype=np.int64)), None
-        if not variables or (numbered and isinstance(names[0], str)):
-            return None, names
-        return match_columns(variables, names, "MarkovNetwork"), variables
-
-    def _scopes(self, m: int, names: list[Hashable] | None) -> tuple[list[tuple[int, ...]], Any]:
-        """The variables of each factor by number, and which factors share weights; each factor once."""
-        if self.factors is None:
-            return _all_pairs(m), self.tie
-        place: dict[Any, int] = {} if names is None else {name: j for j, name in enumerate(names)}
-        factors = [tuple(place.get(v, v) for v in scope) for scope in self.factors]
-        if not factors or any(not scope for scope in factors):
-            raise ValueError("factors must not be empty, and each needs at least one variable")
-        for k, scope in enumerate(factors):
-            if not all(isinstance(v, int | np.integer) and 0 <= v < m for v in scope) or len(set(scope)) < len(scope):
-                raise ValueError(
-                    f"factor {k} must have different variables below {m}, the number of columns of X, counted from 0 (or "
-                    f"names of columns, if X is a data frame); got {scope}"
-                )
-        return each_once([tuple(map(int, scope)) for scope in factors], self.tie)
-
-    def _tables(self, counts: IntArray, factors: Any, tie: Any, statistics: str) -> TiedTables:
-        sizes = counts.tolist()
-        entries = sum(product(sizes[v] for v in scope) for scope in factors)
-        check_memory(
-            f"a model of {entries:.3g} table entries (variables have up to {max(sizes)} states)",
-            32.0 * entries,
-            "Group states, or give factors of fewer variables",
-        )
-        graph = FactorGraph(counts, factors, n_jobs=self.n_jobs)
-        return TiedTables(graph, table_types(graph, tie, statistics))
+    def _store_layout(self, features: TiedTables, scopes: Scopes, names: list[Hashable] | None) -> None:
+        self.cardinalities_ = features.graph.cardinalities.copy()
+        self.n_features_in_ = len(self.cardinalities_)
+        self._forget("feature_names_in_")
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object if isinstance(names[0], str) else np.int64)
+        self.factors_, self.tie_, self.statistics_ = scopes.factors, scopes.tie, self.statistics
+        self._cache = features
 
     def feature_map(self) -> TiedTables:
         """The map from weights to tables, of a fitted network, or of one whose `cardinalities` are a list."""
         if hasattr(self, "parameters_"):
-            return self._model()[1]
-        if self.cardinalities is None or np.ndim(self.cardinalities) != 1:
-            raise ValueError("the network must be fitted, or have a list of cardinalities")
+            return self._features()
         self._check_parameters()
-        counts = self._counts(np.zeros((1, len(self.cardinalities)), np.int64), None)
-        names = self._named()
-        numbered = all(isinstance(v, numbers.Integral) for v in names)
-        return self._tables(counts, *self._scopes(len(counts), None if numbered else names), self.statistics)
+        return self._stated().unfitted()
 
-    def composite_limits(self, theta: Any, samples: int, random_state: Any) -> Limits:
+    def composite_limits(self, theta: ArrayLike | None, samples: int, random_state: RandomState) -> Limits:
         """What estimates by composite likelihoods tend to if this network is true; by default with its own weights."""
         return Limits(self.feature_map(), self.parameters_ if theta is None else theta, samples, random_state)
 
@@ -298,52 +279,19 @@ class MarkovNetwork(GraphModel):
         check_memory(f"tables of {entries} entries in all", 8.0 * entries)
         if not (self.tie_ is None or isinstance(self.tie_, bool | list)):
             raise ModelFileError(f"tie_ must be null, true, false or a list, got {self.tie_!r}")
-        size = self._model()[1].size
+        size = self._features().size
         check_array(self, "parameters_", (size,))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("statistics", self.statistics, STATISTICS)
-
-    def _counts(self, states: IntArray, names: list[Hashable] | None) -> IntArray:
-        m = states.shape[1]
-        if self.cardinalities is None:
-            counts = np.array(np.maximum(states.max(0, initial=-1) + 1, 2), dtype=np.int64)
-            if counts.max(initial=0) > GAP:
-                self._warn_states(states, counts, names)
-            return counts
-        given = np.asarray(self.cardinalities)
-        if given.dtype.kind not in "iu" or given.shape not in ((), (m,)) or given.min(initial=1) < 1:
-            shown = self.cardinalities if given.size < 20 else f"{given.shape} of {given.dtype}"
-            raise ValueError(
-                f"cardinalities must be an integer >= 1, or one for each of the {m} columns of X; got {shown}. "
-                "Columns of X that are no variables have to go first"
-            )
-        return np.array(np.broadcast_to(given, (m,)), dtype=np.int64)
-
-    @staticmethod
-    def _warn_states(states: IntArray, counts: IntArray, names: list[Hashable] | None) -> None:
-        """Say which columns have more states than may be meant."""
-        told = []
-        for j in np.flatnonzero(counts > GAP).tolist():
-            values = np.unique(states[:, j])
-            told.append(doubtful_states(names[j] if names else j, int(counts[j]), values[values >= 0].tolist(), "numbers"))
-        warn_states(
-            told,
-            "If a large number stands for unknown, give NaN or -1 there; if it is a quantity, group it (numpy.digitize); if "
-            "all of them are states, say so by cardinalities",
-        )
-
-    def _model(self) -> tuple[FactorGraph, TiedTables]:
+    def _features(self) -> TiedTables:
         check_is_fitted(self)
-        if not hasattr(self, "_cache"):
-            features = self._tables(self.cardinalities_, self.factors_, self.tie_, self.statistics_)
-            self._cache = (features.graph, features)
+        if self._cache is None:
+            scopes = Scopes(self.factors_, self.tie_)
+            self._cache = tied_tables(self.cardinalities_, scopes, self.statistics_, self.n_jobs)
         return self._cache
 
     def _potentials(self) -> tuple[FactorGraph, FloatArray]:
-        graph, features = self._model()
-        return graph, features.forward(self.parameters_)
+        features = self._features()
+        return features.graph, features.forward(self.parameters_)
 
     @property
     def tables_(self) -> list[FloatArray]:
@@ -351,19 +299,23 @@ class MarkovNetwork(GraphModel):
         graph, u = self._potentials()
         return graph.tables(u)
 
-    def _evidence(self, X: Any, question: bool = False) -> tuple[Evidence, FloatArray, IntArray | None]:
+    def _evidence(self, X: TableLike, question: bool = False) -> tuple[Evidence, FloatArray, IntArray | None]:
         """What is known in X, the potentials, and which columns of X are the variables (None: all, as they are).
 
         In a `question`, a single row may have -1 and 1 alone."""
         graph, u = self._potentials()
         names = column_names(X)
         places = None if names is None else order_columns(self, names, len(names))
-        X = take_columns(X, places)
-        states = read_states(X, column_names(X), spins=question and len(X) == 1)
+        table = take_columns(X, places)
+        states = read_states(table, column_names(table), spins=question and len(table) == 1)
         if names is None:
             order_columns(self, None, states.shape[1])
         return Evidence(graph, check_states(graph, states, "X")), u, places
 
+    @overload
+    def log_partition(self, bounds: Literal[False] = False) -> float: ...
+    @overload
+    def log_partition(self, bounds: Literal[True]) -> tuple[float, float, float]: ...
     @one_warning()
     def log_partition(self, bounds: bool = False) -> float | tuple[float, float, float]:
         """log Z by the engine; with `bounds` also numbers that are certainly below and above it."""
@@ -374,19 +326,19 @@ class MarkovNetwork(GraphModel):
         return float(graph.log_partition(u, self._engine, **self._options())[0])
 
     @one_warning()
-    def log_likelihood(self, X: Any) -> FloatArray:
+    def log_likelihood(self, X: TableLike) -> FloatArray:
         """log p of what is known in each row of X."""
         evidence, u, _ = self._evidence(X)
         log_z = evidence.graph.log_partition(u, self._engine, **self._options())
         return evidence.log_weights(u, self._engine, **self._options())[:, 0] - log_z
 
     @one_warning()
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: TableLike, y: object = None) -> float:
         """Mean log-likelihood of the rows of X."""
         return float(self.log_likelihood(X).mean())
 
     @one_warning()
-    def predict(self, X: Any) -> IntArray:
+    def predict(self, X: TableLike) -> IntArray:
         """X with its unknown values filled in: the most probable ones together, given the known.
 
         Where that does not fit into memory or the engine is approximate, what max-product finds. Columns are in the order of
@@ -397,7 +349,7 @@ class MarkovNetwork(GraphModel):
         return filled if places is None else filled[:, np.argsort(places)]
 
     @one_warning()
-    def predict_marginals(self, X: Any = None) -> list[FloatArray]:
+    def predict_marginals(self, X: TableLike | None = None) -> list[FloatArray]:
         """For every variable, the probabilities of its states in each row, given what is known there.
 
         Without X, given nothing: one row.
@@ -410,12 +362,12 @@ class MarkovNetwork(GraphModel):
             marginals = rest.infer(u[evidence.index], self._engine, **self._options()).marginals
         return [normalized(table) for table in evidence.variable_marginals(marginals)]
 
-    def sample(self, size: int = 1, random_state: Any = None) -> IntArray:
+    def sample(self, size: int = 1, random_state: RandomState = None) -> IntArray:
         """Independent draws, (size, n_variables). Exact, and refused where that does not fit into memory."""
         graph, u = self._potentials()
         return graph.sample(u, size, random_state, **self._memory())
 
-    def standard_errors(self, method: str = "sandwich", draws: int = 100, random_state: Any = None) -> FloatArray:
+    def standard_errors(self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None) -> FloatArray:
         """Standard errors of `parameters_`; of the likelihood with exact inference, and of composite likelihoods.
 
         Parameters
@@ -433,8 +385,9 @@ class MarkovNetwork(GraphModel):
         """
         return self._standard_errors(method, draws, random_state)
 
-    def _listed(self, errors: Any) -> tuple[list[str], FloatArray, FloatArray]:
-        graph, features = self._model()
+    def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
+        features = self._features()
+        graph = features.graph
         names = [""] * len(errors)
         columns = getattr(self, "feature_names_in_", None)
 
@@ -451,19 +404,3 @@ class MarkovNetwork(GraphModel):
                     entry = "" if len(row) == 1 else f" = {tuple(int(state) for state in states)}"
                     names[p] = f"{called(scope)}{entry}" + (f" and {len(factors) - 1} more" if tied else "")
         return names, self.parameters_, errors
-
-
-def _all_pairs(m: int) -> list[tuple[int, ...]]:
-    check_memory(f"a factor for each pair of {m} variables", 200.0 * m * m / 2, "Give the factors, or use fewer variables")
-    return [*((v,) for v in range(m)), *itertools.combinations(range(m), 2)]
-
-
-def _pairwise(graph: Any, k: int, tied: bool) -> dict[str, Any]:
-    """Parameters of a network with a factor for each variable and each edge."""
-    variables, edges = read_edges(graph)
-    labels = ["variable"] * len(variables) + ["edge"] * len(edges)
-    return {
-        "factors": [*((v,) for v in variables), *edges],
-        "cardinalities": [k] * len(variables),
-        "tie": labels if check_flag("tied", tied) else None,
-    }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 
 from ...core.random import generator
 from ...core.results import FloatArray
+from ...core.types import RandomState
 from ...objectives.composite.efficiency import efficiency
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
 from ...report.tradeoff import Tradeoff
@@ -25,16 +27,16 @@ EXAMPLES, PASSES = 1000, 5
 
 
 def tradeoff(
-    estimator: Any,
-    X: Any = None,
-    y: Any = None,
-    likelihoods: Mapping[str, Any] | None = None,
+    estimator: BaseEstimator,
+    X: object = None,
+    y: object = None,
+    likelihoods: Mapping[str, str | CompositeLikelihood] | None = None,
     *,
-    theta: Any = None,
-    X_test: Any = None,
-    y_test: Any = None,
+    theta: ArrayLike | None = None,
+    X_test: Sized | None = None,
+    y_test: object = None,
     measure: str = "rdet",
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Tradeoff:
     """Operations, seconds and accuracy of several likelihoods of one model, and which of them are worth their cost.
 
@@ -90,13 +92,13 @@ def tradeoff(
     return Tradeoff(tuple(chosen), operations, seconds, loss, "held-out", "fit")
 
 
-def _composite(likelihood: Any) -> CompositeLikelihood:
+def _composite(likelihood: str | CompositeLikelihood) -> CompositeLikelihood:
     return as_composite(likelihood, (FULL,)) or CompositeLikelihood({FULL: 1.0})
 
 
-def _mixtures() -> dict[str, Any]:
+def _mixtures() -> dict[str, str | CompositeLikelihood]:
     """The family of the first figures: order 1 and a share of 2, or of the whole, drawn once for each example."""
-    out: dict[str, Any] = {"PL1": "pseudo"}
+    out: dict[str, str | CompositeLikelihood] = {"PL1": "pseudo"}
     for order, name in ((2, "PL2"), (FULL, "FL")):
         for rate in (0.1, 0.3, 0.6):
             out[f"PL1 + {rate:g} {name}"] = CompositeLikelihood(
@@ -107,7 +109,7 @@ def _mixtures() -> dict[str, Any]:
 
 
 def _in_the_limit(
-    net: Any, chosen: Mapping[str, CompositeLikelihood], theta: Any, measure: str, random_state: Any
+    net: Any, chosen: Mapping[str, CompositeLikelihood], theta: ArrayLike, measure: str, random_state: RandomState
 ) -> Tradeoff:
     features = net.feature_map()
     rng = generator(random_state)
