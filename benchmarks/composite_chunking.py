@@ -20,12 +20,12 @@ from harness import digits, machine, markdown, print_load, read_results, write_r
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from partita import CompositeLikelihood, SequenceData, minimize
-from partita.chain.estimators.prediction import log_probabilities
-from partita.chain.estimators.weights import potentials
+from partita.chain.estimators.scores import log_probabilities, potentials
 from partita.chain.features.chain import ChainFeatures
 from partita.chain.features.layout import ChainLayout
 from partita.chain.features.pairs import label_indicator, state_pairs
 from partita.chain.objective.boltzmann import BoltzmannChainLikelihood, token_sums
+from partita.chain.structure.forbidden import Forbidden
 from partita.core import Workers
 from partita.io import read_columns
 from partita.objectives import ChainComposite
@@ -61,7 +61,7 @@ class Tagger:
         """Of a sequence of training and of the test part."""
         out = []
         for data in (self.train, self.test):
-            scores = potentials(self.layout, theta, data, (None, None, None), Workers(1))
+            scores = potentials(self.layout, theta, data, Forbidden(), Workers(1))
             chain = Chain(self.layout.n_labels, data.lengths, 1)
             out.append(-float(log_probabilities(chain, scores, data.labels).mean()))
         return out

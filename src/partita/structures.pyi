@@ -1,4 +1,5 @@
 from .chain.structure.chain import Chain as Chain
+from .chain.structure.forbidden import Forbidden as Forbidden
 from .graph.structure.factor_graph import FactorGraph as FactorGraph
 from .matching.structure.bipartite import BipartiteMatching as BipartiteMatching
 from .matching.structure.general import Matching as Matching

@@ -11,6 +11,7 @@ from enumeration import labellings
 
 from partita import CapabilityError, CompositeLikelihood, minimize
 from partita.chain.features.chain import ChainFeatures
+from partita.chain.structure.forbidden import Forbidden
 from partita.core import Workers
 from partita.objectives import L1, ChainComposite, ChainLikelihood
 
@@ -105,7 +106,7 @@ def test_value_gradient_and_products(rates, weights, rules):
         seen[y[inner - 1], y[inner]] = True
         assert not seen.all()
         starts, ends = ~np.isin(np.arange(3), y[first[:-1]]), ~np.isin(np.arange(3), y[first[1:] - 1])
-        options = {"forbidden": ~seen, "forbidden_starts": starts, "forbidden_ends": ends}
+        options = {"forbidden": Forbidden(~seen, starts, ends)}
     objective = problem(CompositeLikelihood(rates, weights=weights), lengths=lengths, **options)
     theta = np.random.default_rng(1).standard_normal(objective.size)
     point = objective.at(theta)

@@ -21,8 +21,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import partita
 from partita import LBFGS, ChainCRF, ConvergenceWarning, ModelFileError, SequenceData, Status, metrics
-from partita.chain.estimators import chain_crf as chain_module
 from partita.constraints import WeightBounds
+from partita.estimators import trained
 
 _PATH = Path(__file__).resolve().parents[2] / "examples" / "addresses.py"
 _SPEC = importlib.util.spec_from_file_location("addresses", _PATH)
@@ -135,7 +135,6 @@ def test_the_optimum_has_no_gradient():
     def objective(theta):
         other = clone(model).fit(X, y)
         other.parameters_ = theta
-        other._cache.clear()
         return 0.25 * np.sum(theta[~is_intercept(model)] ** 2) - other.log_likelihood(X, y)
 
     rng = np.random.default_rng(0)
@@ -190,11 +189,11 @@ def test_agrees_with_crfsuite(options, tmp_path):
     # CRFsuite leaves out features whose weight it found to be exactly zero.
     assert set(theirs.state_features) <= set(copied.state_features_)
     assert set(theirs.transitions) <= set(copied.transition_features_)
-    layout = copied._layout
-    weights = layout.parts(copied.parameters_)
+    parameters = copied.parameters_.copy()
+    weights = copied.chain_.layout.parts(parameters)
     weights[0][:] = [theirs.state_features.get(key, 0.0) for key in copied.state_features_]
     weights[1][:] = [theirs.transitions.get(key, 0.0) for key in copied.transition_features_]
-    copied._cache.clear()
+    copied.parameters_ = parameters
 
     value = options["c2"] * np.sum(copied.parameters_**2) - copied.log_likelihood(X_ADDRESSES, LABELS)
     assert value == pytest.approx(trainer.logparser.last_iteration["loss"], rel=1e-5)
@@ -759,7 +758,7 @@ def test_a_failed_fit_changes_nothing(monkeypatch):
     def broken(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(chain_module, "minimize", broken)
+    monkeypatch.setattr(trained, "minimize", broken)
     for method in (model.fit, model.partial_fit):
         with pytest.raises(MemoryError):
             method(X_ADDRESSES[:5], LABELS[:5])
@@ -773,12 +772,12 @@ def test_an_interrupted_fit_keeps_what_it_has(monkeypatch):
             raise KeyboardInterrupt
         return False
 
-    real = chain_module.minimize
+    real = trained.minimize
 
     def minimize(*args, callbacks=(), **options):
         return real(*args, callbacks=[*callbacks, interrupt], **options)
 
-    monkeypatch.setattr(chain_module, "minimize", minimize)
+    monkeypatch.setattr(trained, "minimize", minimize)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = ChainCRF(tol=1e-12, solver="lbfgs").fit(X_ADDRESSES, LABELS)
     assert model.status_ is Status.INTERRUPTED

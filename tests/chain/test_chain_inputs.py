@@ -103,20 +103,19 @@ def test_intercepts_are_free_and_the_optimum_is_in_the_units_of_x():
 def test_standard_errors_are_those_of_the_users_weights():
     shifted, y = [x * [1.0, 30.0] + [3.0, -20.0] for x in X[:25]], Y[:25]
     model = ChainCRF(l2=0.5, tol=1e-10).fit(shifted, y)
-    penalty = np.where(model._layout.state[:, 0] == 2, 0.0, 0.5)
+    penalty = np.where(model.chain_.layout.state[:, 0] == 2, 0.0, 0.5)
     penalty = np.append(penalty, np.full(len(model.parameters_) - len(penalty), 0.5))
 
     def gradient(theta):
         def value(t):
             model.parameters_ = t
-            model._cache.pop("state", None)
             return 0.5 * penalty @ (t * t) - model.log_likelihood(shifted, y)
 
         steps = 1e-4 * np.eye(len(theta)) / scale[:, None]
         return np.array([(value(theta + e) - value(theta - e)) / (2.0 * np.abs(e).sum()) for e in steps])
 
     best, scale = model.parameters_, np.ones(len(model.parameters_))
-    scale[: len(model._layout.state)] = np.array([1.0, 30.0, 1.0])[model._layout.state[:, 0]]
+    scale[: len(model.chain_.layout.state)] = np.array([1.0, 30.0, 1.0])[model.chain_.layout.state[:, 0]]
     steps = 1e-3 * np.eye(len(best)) / scale[:, None]
     H = np.array([(gradient(best + e) - gradient(best - e)) / (2.0 * e.sum()) for e in steps])
     model.parameters_ = best

@@ -12,6 +12,7 @@ from enumeration import labellings
 from partita import Status, minimize
 from partita.chain.features.chain import ChainFeatures
 from partita.chain.features.pairs import label_indicator, state_pairs
+from partita.chain.structure.forbidden import Forbidden
 from partita.core import Workers
 from partita.objectives import ChainLikelihood
 
@@ -49,9 +50,10 @@ def enumerated(objective, theta):
         lo, hi = f.offsets[s], f.offsets[s + 1]
         everything, known = [], []
         for labels in labellings(f.n_labels, hi - lo).tolist():
-            if objective.forbidden is not None and any(objective.forbidden[p] for p in itertools.pairwise(labels)):
+            transitions, starts, ends = objective.forbidden
+            if transitions is not None and any(transitions[p] for p in itertools.pairwise(labels)):
                 continue
-            if objective.forbidden_starts[labels[0]] or objective.forbidden_ends[labels[-1]]:
+            if (starts is not None and starts[labels[0]]) or (ends is not None and ends[labels[-1]]):
                 continue
             score = start[labels[0]] + end[labels[-1]] + sum(A[p] for p in itertools.pairwise(labels))
             score += sum((X_ROWS[lo + t] @ W)[k] for t, k in enumerate(labels))
@@ -86,7 +88,7 @@ def test_value_gradient_and_products(unknown, rules, ones):
         ends = np.ones(3, bool)
         ends[y[first[1:] - 1]] = False
         ends[0] = False
-        options = {"forbidden": ~seen & (np.arange(3)[:, None] == 1), "forbidden_starts": starts, "forbidden_ends": ends}
+        options = {"forbidden": Forbidden(~seen & (np.arange(3)[:, None] == 1), starts, ends)}
     objective, X = problem(unknown=unknown, ones=ones, **options)
     X_ROWS = X.toarray()
     theta = np.random.default_rng(1).standard_normal(objective.size)
@@ -157,7 +159,7 @@ def test_hard_chains_are_exact():
     global X_ROWS
     forbidden = np.zeros((3, 3), bool)
     forbidden[0, 0] = True
-    objective, X = _without_pair(forbidden)
+    objective, X = _without_pair(Forbidden(forbidden))
     X_ROWS = X.toarray()
     theta = np.zeros(objective.size)
     theta[: objective.features.n_state] = np.where(objective.features.label == 0, 900.0, -900.0)
@@ -178,13 +180,13 @@ def _without_pair(forbidden):
 def test_errors_name_the_place():
     objective, _ = problem()
     with pytest.raises(ValueError, match=r"position \d+ of sequence"):
-        ChainLikelihood(objective.features, objective.y, forbidden=np.ones((3, 3), bool))
+        ChainLikelihood(objective.features, objective.y, forbidden=Forbidden(np.ones((3, 3), bool)))
     with pytest.raises(ValueError, match="row k of sets"):
         ChainLikelihood(objective.features, objective.y - 10)
     features = objective.features
     unknown = np.full(features.n_positions, -1)
     with pytest.raises(ValueError, match="leaves only forbidden labellings"):
-        ChainLikelihood(features, unknown, sets=np.array([[True, False, False]]), forbidden=np.eye(3, dtype=bool))
+        ChainLikelihood(features, unknown, sets=np.array([[True, False, False]]), forbidden=Forbidden(np.eye(3, dtype=bool)))
 
 
 @pytest.mark.parametrize("ones", [False, True])

@@ -64,7 +64,7 @@ def test_copies_and_files_keep_no_sequences_and_say_so(tmp_path):
     rng = np.random.default_rng(0)
     old, new = pieces("words", rng, 300, "AB"), pieces("words", rng, 5, "ABC")
     model = ChainCRF().fit(*old)
-    assert b"_kept" not in pickle.dumps(model)
+    assert b"_kept_sequences" not in pickle.dumps(model)
     model.save(tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(model)), ChainCRF.load(tmp_path / "model")):
         with pytest.warns(

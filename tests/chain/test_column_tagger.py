@@ -5,7 +5,9 @@ import io
 import pickle
 
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 from partita import ChainCRF, ColumnTagger
 from partita.features import Templates
@@ -91,3 +93,36 @@ def test_labels_may_be_arrays_of_pyarrow():
     X, y = [["the", "cat"], ["a", "cat", "sat"]], [["D", "N"], ["D", "N", "V"]]
     tagger = ColumnTagger(Templates.builtin("word"), ChainCRF(l2=0.1)).fit(X, [pa.array(labels) for labels in y])
     assert tagger.predict(X) == y
+
+
+def test_parameters_are_those_of_scikit_learn():
+    reading = {"separator": " "}
+    made = tagger(columns=[0], reading=reading)
+    assert made.get_params(deep=False).keys() == {"templates", "model", "label", "columns", "reading"}
+    assert made.get_params()["model__l2"] == 0.1
+    assert made.reading is reading
+    twin = clone(made.fit(TUPLES))
+    assert twin.model is not made.model
+    assert not hasattr(twin, "columns_")
+    with pytest.raises(NotFittedError, match="call fit first"):
+        twin.predict(WORDS)
+    assert twin.set_params(model__l2=0.2).fit(TUPLES).model.l2 == 0.2
+    assert made.model.l2 == 0.1
+    assert twin.predict(WORDS) == made.predict(WORDS)
+    assert "ChainCRF" in repr(twin)
+
+
+def test_a_search_finds_the_penalty():
+    X, y = WORDS * 4, LABELS * 4
+    search = GridSearchCV(tagger(), {"model__l2": [0.1, 1e6]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"model__l2": 0.1}
+    assert search.predict(WORDS) == LABELS
+
+
+def test_other_parts_are_refused_by_name(tmp_path):
+    with pytest.raises(ValueError, match="templates must be a Templates, got 'word'"):
+        ColumnTagger("word", ChainCRF()).fit(WORDS, LABELS)
+    with pytest.raises(ValueError, match="model must be a ChainCRF, got None"):
+        ColumnTagger(Templates.builtin("word"), None).fit(WORDS, LABELS)
+    with pytest.raises(NotFittedError, match="call fit first"):
+        tagger().save(tmp_path / "model")

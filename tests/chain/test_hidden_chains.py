@@ -14,9 +14,10 @@ from sklearn.model_selection import GridSearchCV
 
 import partita
 from partita import ChainCRF, HiddenChainCRF, LatentDynamicCRF, Majorize, SequenceData, SoftmaxRegression
-from partita.chain.estimators.hidden_states import clusters, hidden_labels, parts
+from partita.chain.data.hidden_states import clusters, hidden_labels, parts
 from partita.chain.features.chain import ChainFeatures
 from partita.chain.features.tied import TiedFeatures
+from partita.chain.structure.forbidden import Forbidden
 from partita.estimators.labels import encode_labels
 from partita.objectives import ChainLikelihood
 
@@ -175,7 +176,7 @@ def likelihood(matrices, request):
     if request.param:
         state = features.attribute * 2 + features.label % 2
         features = TiedFeatures(features, np.concatenate([state, 4 + np.arange(features.size - features.n_state)]))
-    return ChainLikelihood(features, states.codes, sets=states.sets, penalty=0.2, forbidden=forbidden)
+    return ChainLikelihood(features, states.codes, sets=states.sets, penalty=0.2, forbidden=Forbidden(forbidden))
 
 
 def test_gradient_against_differences(likelihood):

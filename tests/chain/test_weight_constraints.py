@@ -37,7 +37,7 @@ def test_bounds_against_scipy():
     assert any(w == 0.0 for w in weights.values())
     free = ChainCRF(l2=0.5, tol=1e-9).fit(X, y)
     objective = free._objective
-    layout = free._layout
+    layout = free.chain_.layout
     low, high = np.full(layout.size, -np.inf), np.full(layout.size, np.inf)
     for bound in bounds:
         low[bound.where(layout)] = bound.lower
@@ -62,11 +62,11 @@ def test_ties_are_equal_and_optimal():
     assert moves["L0", "L1"] == moves["L1", "L2"]
     assert states["a0", "L0"] == states["a1", "L1"] == states["a2", "L2"]
     free = ChainCRF(l2=0.5, tol=1e-10).fit(X, y)
-    gradient = free._objective.at(model._layout.align(model.parameters_, free._layout)).gradient
-    group = np.concatenate(ties[0].groups(free._layout))
-    others = np.setdiff1d(np.arange(free._layout.size), group)
+    gradient = free._objective.at(model.chain_.layout.align(model.parameters_, free.chain_.layout)).gradient
+    group = np.concatenate(ties[0].groups(free.chain_.layout))
+    others = np.setdiff1d(np.arange(free.chain_.layout.size), group)
     assert np.abs(gradient[others]).max() < 1e-6
-    for part in ties[0].groups(free._layout):
+    for part in ties[0].groups(free.chain_.layout):
         assert abs(gradient[part].sum()) < 1e-6
         assert np.abs(gradient[part]).max() > 1e-3
 

@@ -17,7 +17,7 @@ import pytest
 
 import partita
 from partita import ChainCRF, ColumnTagger, SoftmaxRegression
-from partita.chain.estimators.column_tagger import join_columns
+from partita.chain import join_columns
 from partita.cli.commands import main
 from partita.features import Templates
 from partita.io import read_columns

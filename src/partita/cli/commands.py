@@ -10,7 +10,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .. import __version__
@@ -181,7 +181,7 @@ def _add_reading(command: Any, default: str | None = None) -> None:
     command.add_argument("--conllu", action="store_true", help="CoNLL-U files; columns may be given by name (form, upos, …)")
 
 
-def _reading(args: argparse.Namespace, known: dict[str, Any] | None = None) -> dict[str, Any]:
+def _reading(args: argparse.Namespace, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Options of `read_columns`: those given, over those that are known."""
     from ..io.columns import CONLLU
 
@@ -444,7 +444,7 @@ def _dump(args: argparse.Namespace) -> int:
 
     tagger = _load(args.model, None)
     about, model = tagger.summary_, tagger.model
-    layout, labels = model._layout, model.classes_.tolist()
+    layout, labels = model.chain_.layout, model.classes_.tolist()
     wanted = labels if args.label is None else args.label
     for label in wanted:
         if label not in labels:

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...core.results import IntArray
+from ...core.results import FloatArray, IntArray
+from ...core.types import LabelArray
 from ...core.warn import warn
 from ...estimators.labels import Labels
 from ..structure.chain import Chain
+from ..structure.forbidden import Forbidden
 
+#: The name of a scheme of chunks ("iob2", "iobes"), or pairs of labels that may not follow each other.
+Rules: TypeAlias = str | Collection[tuple[Any, Any]] | None
 #: Prefixes that continue a chunk, that leave it open, for each scheme by name.
 RULES = {"iob2": ({"I"}, set()), "iobes": ({"I", "E"}, {"B", "I"})}
 
 
-class Forbidden(NamedTuple):
-    """What labels may not do; None where nothing is forbidden.
-
-    Attributes
-    ----------
-    transitions : array of bool of shape (n, n)
-        Labels that may not follow each other.
-    starts, ends : arrays of bool of shape (n,)
-        Labels that may not stand first, or last.
-    """
-
-    transitions: Any = None
-    starts: Any = None
-    ends: Any = None
-
-
-def check_forbidden(forbidden: Any) -> None:
+def check_forbidden(forbidden: Rules) -> None:
     """Raise a ValueError unless it is None, the name of a rule, or pairs of labels."""
     if forbidden is None:
         return
@@ -44,7 +32,9 @@ def check_forbidden(forbidden: Any) -> None:
     if isinstance(forbidden, Iterator):
         raise ValueError("forbidden must be a list of pairs of labels; got an iterator, which can be read only once")
     try:
-        bad = [pair for pair in forbidden if isinstance(pair, str) or len(pair) != 2 or not all(map(_is_label, pair))]
+        bad: list[Any] = [
+            pair for pair in forbidden if isinstance(pair, str) or len(pair) != 2 or not all(map(_is_label, pair))
+        ]
     except TypeError:
         bad = [forbidden]
     if bad:
@@ -55,8 +45,8 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, str | bool | np.bool_ | numbers.Integral)
 
 
-def forbidden_tables(forbidden: Any, classes: Any) -> Forbidden:
-    """What pairs of labels or the name of a rule mean for these classes."""
+def forbidden_tables(forbidden: Rules, classes: LabelArray) -> Forbidden:
+    """What the rules forbid among the classes."""
     check_forbidden(forbidden)
     if forbidden is None:
         return Forbidden()
@@ -90,16 +80,16 @@ def _rule(name: str, labels: list[Any]) -> Forbidden:
 
 
 def check_possible(labels: Labels, offsets: IntArray, forbidden: Forbidden, where: Callable[[int], str]) -> None:
-    """Raise a ValueError that names the first place where the labels break a rule; `where` tells of a position."""
-    table, starts, ends = forbidden
-    if table is None and starts is None and ends is None:
+    """Raise a ValueError that names the first position where the labels break a rule; `where` is the name of a position."""
+    if forbidden.nothing:
         return
+    table, starts, ends = forbidden
     y, names = labels.codes, labels.classes.tolist()
     full = np.unique(offsets)  # without empty sequences
     first = full[:-1]
-    for rule, places, side in ((starts, first, "first"), (ends, full[1:] - 1, "last")):
+    for rule, rows, side in ((starts, first, "first"), (ends, full[1:] - 1, "last")):
         if rule is not None:
-            known = places[y[places] >= 0]
+            known = rows[y[rows] >= 0]
             bad = known[rule[y[known]]]
             if len(bad):
                 raise ValueError(f"forbidden: {names[y[bad[0]]]!r} stands {side}, at {where(int(bad[0]))}")
@@ -116,7 +106,7 @@ def check_possible(labels: Labels, offsets: IntArray, forbidden: Forbidden, wher
         n = len(names)
         unary = mask_scores(np.zeros((len(y), n)), labels)
         pairwise = np.zeros((n, n))
-        forbid(unary, pairwise, full, forbidden)
+        forbidden.mask(unary, pairwise, full)
         # Finite penalties instead of -inf: the best score then tells which sequence is impossible.
         best = Chain(n, np.diff(full)).argmax((np.maximum(unary, -1.0), np.maximum(pairwise, -1.0)))[1]
         if best.min() < 0.0:
@@ -124,17 +114,7 @@ def check_possible(labels: Labels, offsets: IntArray, forbidden: Forbidden, wher
             raise ValueError(f"forbidden: the sets of labels allow no labelling of the sequence that begins at {begin}")
 
 
-def forbid(unary: Any, pairwise: Any, offsets: IntArray, forbidden: Forbidden) -> None:
-    """Set what is forbidden to -inf, in place. No sequence is empty."""
-    table, starts, ends = forbidden
-    if table is not None:
-        pairwise[table] = -np.inf
-    for rule, rows in ((starts, offsets[:-1]), (ends, offsets[1:] - 1)):
-        if rule is not None:
-            unary[rows] = np.where(rule, -np.inf, unary[rows])
-
-
-def mask_scores(unary: Any, labels: Labels) -> Any:
+def mask_scores(unary: FloatArray, labels: Labels) -> FloatArray:
     """A copy of the scores with -inf for labels other than those that are known or allowed."""
     allowed = np.zeros(unary.shape, bool)
     known = np.flatnonzero(labels.codes >= 0)

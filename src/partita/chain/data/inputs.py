@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...core.results import FloatArray, IntArray
+from ...core.types import LabelArray
 from ...estimators.labels import Labels
 from ...softmax import StandardColumns
 from ..features.chain import ChainFeatures
 from ..features.layout import ChainLayout
 from ..features.pairs import label_indicator, label_pairs, state_pairs
+from ..structure.forbidden import BoolArray
 from .sequences import ATTRIBUTES, DENSE, SequenceData
+
+
+class WeightChoice(NamedTuple):
+    """What has a weight. Fields are parameters of the estimators."""
+
+    features: str = "observed"
+    transitions: str = "observed"
+    start_end: bool = False
+    min_frequency: float | None = None
+
+    def check(self, state: IntArray, transitions: IntArray) -> None:
+        """Raise a ValueError unless something has a weight, of these pairs or of starts and ends."""
+        if not (len(state) or len(transitions) or self.start_end):
+            raise ValueError(f"nothing has a weight: no pair is in X and y often enough, min_frequency={self.min_frequency}")
 
 
 class ChainInputs:
@@ -34,9 +50,20 @@ class ChainInputs:
         See `SequenceData`.
     """
 
+    mean: FloatArray
+    spread: FloatArray
+    intercept: bool
+    kind: str
+    varies: BoolArray  # which dense columns are not constant
+
     def __init__(self, mean: FloatArray, spread: FloatArray, intercept: bool, kind: str) -> None:
         self.mean, self.spread, self.intercept, self.kind = mean, spread, intercept, kind
         self.varies = np.ones(len(mean), bool)
+
+    @classmethod
+    def plain(cls, n_columns: int, kind: str) -> ChainInputs:
+        """Columns as they are, without intercepts."""
+        return cls(np.zeros(n_columns), np.ones(n_columns), False, kind)
 
     @classmethod
     def of(
@@ -73,35 +100,38 @@ class ChainInputs:
         else:
             scale = 1.0 if len(self.spread) == 0 else float(self.spread[0])
             X = sp.hstack([X if scale == 1.0 else X * (1.0 / scale), np.ones((count, 1))], format="csr")
-        return SequenceData._make(X, data.offsets, data.labels, None, data.kind)
+        return SequenceData.unchecked(X, data.offsets, data.labels, None, data.kind)
 
-    def pairs(self, model: Any, data: SequenceData, labels: Labels) -> tuple[IntArray, IntArray]:
-        """Pairs of an attribute and a label, and of labels that follow each other, that have a weight by `features`,
-        `transitions` and `min_frequency` of a model. Intercepts are not among them. A number stands beside every label."""
+    def pairs(self, choice: WeightChoice, data: SequenceData, labels: Labels) -> tuple[IntArray, IntArray]:
+        """Pairs of an attribute and a label, and of labels that follow each other, that have a weight by choice.
+
+        Intercepts are not among them. A number stands beside every label.
+        """
         n = len(labels.classes)
         indicator = label_indicator(labels.codes, n, labels.sets)
-        minimum = -np.inf if model.min_frequency is None else float(model.min_frequency)
+        minimum = -np.inf if choice.min_frequency is None else float(choice.min_frequency)
         if self.dense:
-            seen = np.full(n, True) if model.features == "all" else np.asarray(indicator.sum(axis=0)).ravel() > 0.0
+            seen = np.full(n, True) if choice.features == "all" else np.asarray(indicator.sum(axis=0)).ravel() > 0.0
             attribute, label = (part.ravel() for part in np.meshgrid(np.flatnonzero(self.varies), np.flatnonzero(seen)))
             if minimum > -np.inf:
                 totals = np.asarray((data.X.T @ indicator).todense())
                 enough = totals[attribute, label] >= minimum
                 attribute, label = attribute[enough], label[enough]
         else:
-            attribute, label = state_pairs(data.X, indicator, model.features == "all", minimum)
-        return np.column_stack([attribute, label]), label_pairs(indicator, data.offsets, model.transitions == "all", minimum)
+            attribute, label = state_pairs(data.X, indicator, choice.features == "all", minimum)
+        moves = label_pairs(indicator, data.offsets, choice.transitions == "all", minimum)
+        return np.column_stack([attribute, label]), moves
 
-    def intercept_pairs(self, labels: Any) -> IntArray:
+    def intercept_pairs(self, labels: IntArray) -> IntArray:
         """Pairs of the column of ones and some labels."""
         count = len(labels) if self.intercept else 0
         return np.column_stack([np.full(count, len(self.mean)), labels[:count]]).astype(np.int64)
 
-    def layout(self, features: ChainFeatures, classes: Any, names: list[str] | None) -> ChainLayout:
+    def layout(self, features: ChainFeatures, classes: LabelArray, names: list[str] | None) -> ChainLayout:
         """What the weights of a feature map of these rows mean."""
         return ChainLayout.of(features, classes, names, self.intercept)
 
-    def strengths(self, layout: ChainLayout, strength: float, power: int, free: Any = True) -> FloatArray:
+    def strengths(self, layout: ChainLayout, strength: float, power: int, free: bool | BoolArray = True) -> FloatArray:
         """A penalty on the user's weights as one on the solver's, whose `power` it grows with; 0 for `free` intercepts."""
         out = np.full(layout.size, float(strength))
         if not self.intercept:
@@ -113,15 +143,15 @@ class ChainInputs:
         state[~inner & np.broadcast_to(free, (layout.n_labels,))[layout.state[:, 1]]] = 0.0
         return out
 
-    def to_user(self, layout: ChainLayout) -> Any:
+    def to_user(self, layout: ChainLayout) -> sp.csr_matrix:
         """The matrix from the solver's weights to the user's."""
         return self._change(layout, 1.0 / self.spread, -self.mean / self.spread)
 
-    def to_solver(self, layout: ChainLayout) -> Any:
+    def to_solver(self, layout: ChainLayout) -> sp.csr_matrix:
         """The matrix from the user's weights to the solver's."""
         return self._change(layout, self.spread, self.mean)
 
-    def _change(self, layout: ChainLayout, factor: FloatArray, shift: FloatArray) -> Any:
+    def _change(self, layout: ChainLayout, factor: FloatArray, shift: FloatArray) -> sp.csr_matrix:
         """Weights times `factor`; their sum with `shift` goes to the intercepts, less that of a label without one."""
         p, n = len(self.mean), layout.n_labels
         attribute, label = layout.state.T
@@ -144,12 +174,6 @@ class ChainInputs:
         entries.append((rows, np.tile(moved[here], len(ones)), np.tile(-values[here], len(ones))))
         row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
         return (change + sp.csr_matrix((value, (row, column)), shape=change.shape)).tocsr()
-
-
-def check_weighted(model: Any, state: IntArray, moves: IntArray) -> None:
-    """Something must have a weight."""
-    if not (len(state) or len(moves) or model.start_end):
-        raise ValueError(f"nothing has a weight: no pair is in X and y often enough, min_frequency={model.min_frequency}")
 
 
 def _all_entries(full: FloatArray) -> Any:

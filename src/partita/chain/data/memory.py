@@ -1,7 +1,7 @@
 """What chains remember of the sequences they learned from, for labels that come later.
 
 A label that is new was not among the earlier sequences: that they had other labels says as much about its weights as the
-sequences that have it. Laplace's approximation has no place for weights that did not exist, so a sample of the earlier
+sequences that have it. The Laplace approximation has no place for weights that did not exist, so a sample of the earlier
 sequences is kept, and their likelihood of having any of the labels known then, ``log Z(known labels) - log Z(all labels)``,
 is added to the objective. Copies and files keep no data; one position for each attribute stands in for them there.
 """
@@ -9,15 +9,15 @@ is added to the objective. Copies and files keep no data; one position for each 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.results import FloatArray
 from ...estimators.labels import UNKNOWN, Labels
 from ..features.attributes import AttributeIndex, assemble
 from ..features.layout import ChainLayout
+from ..structure.forbidden import BoolArray
+from .examples import Examples
 from .inputs import ChainInputs
 from .sequences import DENSE, SequenceData
 
@@ -50,14 +50,14 @@ def in_columns(data: SequenceData, like: SequenceData) -> SequenceData:
     else:
         columns, X = AttributeIndex(like.attributes).find(data.attributes), data.X
         X = assemble(columns[X.indices], X.data, np.diff(X.indptr), like.X.shape[1])
-    return SequenceData._make(X, data.offsets, None, like.attributes, like.kind)
+    return SequenceData.unchecked(X, data.offsets, None, like.attributes, like.kind)
 
 
 def stacked(first: SequenceData, second: SequenceData) -> SequenceData:
     """The sequences of both, without labels."""
     X = sp.vstack([first.X, second.X], format="csr")
     offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
-    return SequenceData._make(X, offsets, None, second.attributes, second.kind)
+    return SequenceData.unchecked(X, offsets, None, second.attributes, second.kind)
 
 
 def stand_in(inputs: ChainInputs, old: ChainLayout, data: SequenceData) -> SequenceData:
@@ -75,10 +75,10 @@ def stand_in(inputs: ChainInputs, old: ChainLayout, data: SequenceData) -> Seque
         used &= np.bincount(data.X.indices, minlength=count) > 0
         rows = sp.eye(count, format="csr")[np.flatnonzero(used)]
     X = rows[np.repeat(np.arange(rows.shape[0]), 2)]
-    return SequenceData._make(X, 2 * np.arange(rows.shape[0] + 1), None, data.attributes, data.kind)
+    return SequenceData.unchecked(X, 2 * np.arange(rows.shape[0] + 1), None, data.attributes, data.kind)
 
 
-def new_labels(old: ChainLayout, labels: Labels) -> Any:
+def new_labels(old: ChainLayout, labels: Labels) -> BoolArray:
     """Which of the labels have no weight of an attribute or a transition in an earlier layout."""
     weighted = np.union1d(old.state[:, 1], old.transitions.ravel())
     here = np.zeros(len(labels.classes), bool)
@@ -86,15 +86,14 @@ def new_labels(old: ChainLayout, labels: Labels) -> Any:
     if labels.sets is not None:
         partly = labels.sets[np.unique(-1 - labels.codes[labels.codes < UNKNOWN])]
         here |= partly.any(axis=0)
-    return here & ~np.isin(labels.classes, old.classes[weighted])
+    return np.asarray(here & ~np.isin(labels.classes, old.classes[weighted]))
 
 
-def with_earlier(
-    data: SequenceData, labels: Labels, weights: FloatArray, earlier: SequenceData, new: Any, count: int
-) -> tuple[SequenceData, Labels, FloatArray]:
-    """Sequences with labels and weights, and earlier ones, which stand for `count`, of which none had the `new` labels."""
+def with_earlier(piece: Examples, earlier: SequenceData, new: BoolArray, count: int) -> Examples:
+    """A piece and earlier sequences, which stand for `count`, of which none had the `new` labels."""
+    labels = piece.labels
     sets = np.ones((1, len(new)), bool) if labels.sets is None else labels.sets
     codes = np.full(earlier.X.shape[0], -1 - len(sets))
     both = replace(labels, codes=np.concatenate([labels.codes, codes]), sets=np.vstack([sets, ~new]))
-    each = np.full(len(earlier), count / max(1, len(earlier)))
-    return stacked(data, earlier), both, np.concatenate([weights, each])
+    weights = np.concatenate([piece.weights, np.full(len(earlier), count / max(1, len(earlier)))])
+    return replace(piece, data=stacked(piece.data, earlier), labels=both, weights=weights)

@@ -124,7 +124,7 @@ def check_weight_constraints(constraints: Any) -> list[WeightBounds | WeightTies
     return items
 
 
-def weight_bounds(constraints: list[Any], layout: ChainLayout) -> tuple[FloatArray, FloatArray]:
+def weight_bounds(constraints: Sequence[WeightBounds | WeightTies], layout: ChainLayout) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bound of every weight."""
     lower, upper = np.full(layout.size, -np.inf), np.full(layout.size, np.inf)
     for constraint in constraints:
@@ -137,7 +137,7 @@ def weight_bounds(constraints: list[Any], layout: ChainLayout) -> tuple[FloatArr
     return lower, upper
 
 
-def weight_groups(constraints: list[Any], layout: ChainLayout) -> IntArray | None:
+def weight_groups(constraints: Sequence[WeightBounds | WeightTies], layout: ChainLayout) -> IntArray | None:
     """The parameter of every weight; None if no weights are tied."""
     leader = np.arange(layout.size)
     for constraint in constraints:

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence, Sized
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.arrays.simplex import normalized
 from ...core.errors import ModelFileError
 from ...core.memory import check_memory
 from ...core.parallel import Workers
+from ...core.parameters import Check, checked, count, real, seed, threads, verbosity
 from ...core.random import generator
-from ...core.results import FloatArray, IntArray, Solution
-from ...core.validation import check_count, check_real, check_verbose, check_weights
+from ...core.results import FloatArray, IntArray
+from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
+from ...core.validation import check_weights
 from ...estimators.composite_fit import fit_weights
-from ...estimators.convergence import warn_if_short
-from ...estimators.data import unchanged_on_failure
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
-from ...estimators.persistence import SavedModel
+from ...estimators.trained import Trained, solver_like, training
 from ...objectives.composite.likelihood import CompositeLikelihood
-from ...report.progress import ProgressPrinter
-from ...solvers.auto import make_solver
-from ...solvers.loop import minimize
+from ..data.types import Label, LabelSequences
 from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
 from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
 from ..structure.chain import Chain
 
+#: Lists of tokens, one for each sequence.
+TokenLists: TypeAlias = Sequence[Sequence[str]]
 
-class BoltzmannChain(SavedModel, BaseEstimator):
+
+class Words(NamedTuple):
+    """Sequences to learn from: all tokens in a row, where sequences begin and end, their labels and weights."""
+
+    tokens: list[str]
+    offsets: IntArray
+    labels: Labels
+    weights: FloatArray
+
+
+class BoltzmannChain(Trained):
     """A Markov random field on chains of tokens and labels, the generative counterpart of `ChainCRF`.
 
     Among all tokens x and labels y of a given length, ``p(x, y)`` is proportional to
@@ -92,16 +103,37 @@ class BoltzmannChain(SavedModel, BaseEstimator):
     [['D', 'N']]
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "l2": real(0.0),
+        "likelihood": checked(composite_of),
+        "n_tokens": count(1, optional=True),
+        "solver": solver_like,
+        "max_iter": count(),
+        "tol": real(0.0),
+        "verbose": verbosity,
+        "n_jobs": threads,
+        "random_state": seed,
+    }
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_numbers",)
+
+    classes_: LabelArray
+    tokens_: NDArray[np.str_]
+    token_weights_: FloatArray
+    transition_weights_: FloatArray
+    n_unseen_: int
+    lengths_: IntArray
+    beta_: dict[Any, float]
+
     def __init__(
         self,
         l2: float = 1.0,
-        likelihood: Any = "full",
+        likelihood: str | CompositeLikelihood = "full",
         n_tokens: int | None = None,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         max_iter: int = 500,
         tol: float = 2e-6,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.l2 = l2
@@ -120,10 +152,8 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def __getstate__(self) -> Any:
-        return {key: value for key, value in super().__getstate__().items() if key != "_numbers"}
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoltzmannChain:
+    @training
+    def fit(self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight = None) -> BoltzmannChain:
         """Fit to lists of tokens X and lists of labels y. A failed fit changes nothing.
 
         Parameters
@@ -133,42 +163,42 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             Strings or integers; every label must be known.
         sample_weight : array of shape (n_sequences,), optional
         """
-        with unchanged_on_failure(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> BoltzmannChain:
-        self._check_parameters()
-        for name, value in (("X", X), ("y", y)):
-            if isinstance(value, str) or not hasattr(value, "__len__"):
-                raise ValueError(f"{name} must be a list with one list per sequence, got {type(value).__name__}")
-        weights = check_weights("sample_weight", sample_weight, len(X))
-        if len(X) != len(y):
-            raise ValueError(f"X and y must have as many sequences; got {len(X)} and {len(y)}")
-        kept = [i for i in range(len(X)) if len(X[i]) and weights[i] > 0.0]
-        if not kept:
-            raise ValueError("X has no sequence with a position and a positive weight")
-        flat, offsets = _tokens([X[i] for i in kept])
-        labels = _known(encode_labels([y[i] for i in kept], offsets))
-        tokens, codes = np.unique(np.array(flat), return_inverse=True)
+        words = self._read_training(X, y, sample_weight)
+        tokens, codes = np.unique(np.array(words.tokens), return_inverse=True)
         if self.n_tokens is not None and self.n_tokens < len(tokens):
             raise ValueError(f"n_tokens must be at least {len(tokens)}, the tokens in X; got {self.n_tokens}")
         unseen = 1 if self.n_tokens is None else self.n_tokens - len(tokens)
-        composite = composite_of(self.likelihood, self.random_state)
+        composite, labels = composite_of(self.likelihood, self.random_state), words.labels
         objective = BoltzmannChainLikelihood(
-            *(codes, labels.codes, offsets, np.append(np.ones(len(tokens)), unseen), len(labels.classes)),
+            *(codes, labels.codes, words.offsets, np.append(np.ones(len(tokens)), unseen), len(labels.classes)),
             composite=composite,
-            weights=weights[kept],
+            weights=words.weights,
             l2=float(self.l2),
             workers=Workers(self.n_jobs),
         )
         solution, beta = fit_weights(objective, composite, self._minimize, None)
-        warn_if_short(self, solution)
+        self._warn_if_short(solution)
         self.classes_, self.tokens_, self.n_unseen_, self.beta_ = labels.classes, tokens, int(unseen), beta
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(solution.parameters))
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, solution.status
-        self.lengths_ = np.diff(offsets)
-        self.__dict__.pop("_numbers", None)
+        self._store_run(solution)
+        self.lengths_ = np.diff(words.offsets)
+        self._forget("_numbers")
         return self
+
+    def _read_training(self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight) -> Words:
+        """The sequences that are not empty and have a positive weight."""
+        for name, value in (("X", X), ("y", y)):
+            if isinstance(value, str) or not isinstance(value, Sized):
+                raise ValueError(f"{name} must be a list with one list per sequence, got {type(value).__name__}")
+        rows: Any = y
+        weights = check_weights("sample_weight", sample_weight, len(X))
+        if len(X) != len(rows):
+            raise ValueError(f"X and y must have as many sequences; got {len(X)} and {len(rows)}")
+        kept = [i for i in range(len(X)) if len(X[i]) and weights[i] > 0.0]
+        if not kept:
+            raise ValueError("X has no sequence with a position and a positive weight")
+        flat, offsets = _tokens([X[i] for i in kept])
+        return Words(flat, offsets, _known(encode_labels([rows[i] for i in kept], offsets)), weights[kept])
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -185,31 +215,15 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             check_integers(self, "lengths_", (None,), 1)
             check_run(self)
 
-    def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        composite_of(self.likelihood)
-        if self.n_tokens is not None:
-            check_count("n_tokens", self.n_tokens, minimum=1)
-        make_solver(self.solver)
-        check_count("max_iter", self.max_iter)
-        check_real("tol", self.tol, minimum=0.0)
-        check_verbose(self.verbose)
-        Workers(self.n_jobs)
-
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations for a sequence, of each order."""
         return chain_operations(self.lengths_, len(self.classes_), composite)
-
-    def _minimize(self, objective: Any, start: FloatArray | None) -> Solution:
-        printer = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0)] if self.verbose else []
-        solver: Any = make_solver(self.solver)
-        return minimize(objective, start, solver, max_iter=self.max_iter, tol=self.tol, callbacks=printer)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {token: i for i, token in enumerate(self.tokens_.tolist())}
 
-    def _read(self, X: Any) -> tuple[IntArray, IntArray]:
+    def _read(self, X: TokenLists) -> tuple[IntArray, IntArray]:
         """Numbers of tokens and where sequences begin and end."""
         check_is_fitted(self, "token_weights_")
         flat, offsets = _tokens(X)
@@ -224,11 +238,11 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         lengths = np.diff(offsets)
         return Chain(len(self.classes_), lengths[lengths > 0], self.n_jobs) if lengths.any() else None
 
-    def _decode(self, codes: IntArray, offsets: IntArray) -> list[list[Any]]:
+    def _decode(self, codes: IntArray, offsets: IntArray) -> list[list[Label]]:
         return [part.tolist() for part in split(self.classes_[codes], offsets)]
 
-    def predict(self, X: Any) -> list[list[Any]]:
-        """The most probable labels of each sequence, given its tokens."""
+    def predict(self, X: TokenLists) -> list[list[Label]]:
+        """The most probable labels of each sequence, given its tokens, by the Viterbi algorithm."""
         x, offsets = self._read(X)
         chain = self._chain(offsets)
         codes = np.zeros(0, np.int64)
@@ -236,8 +250,14 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             codes = chain.argmax((self.token_weights_[x], self.transition_weights_))[0]
         return self._decode(codes, offsets)
 
-    def predict_marginals(self, X: Any, as_array: bool = False) -> list[Any]:
-        """The probability of every label at every position, given the tokens.
+    @overload
+    def predict_marginals(self, X: TokenLists, as_array: Literal[False] = False) -> list[list[dict[Label, float]]]: ...
+
+    @overload
+    def predict_marginals(self, X: TokenLists, as_array: Literal[True]) -> list[FloatArray]: ...
+
+    def predict_marginals(self, X: TokenLists, as_array: bool = False) -> list[list[dict[Label, float]]] | list[FloatArray]:
+        """The probability of every label at every position, given the tokens, by forward-backward.
 
         For each sequence a list of dicts ``{label: probability}``; with `as_array`, an array of shape (positions, labels)
         in the order of `classes_`.
@@ -251,7 +271,7 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         labels = self.classes_.tolist()
         return split([dict(zip(labels, row, strict=True)) for row in P.tolist()], offsets)
 
-    def joint_log_proba(self, X: Any, y: Any) -> FloatArray:
+    def joint_log_proba(self, X: TokenLists, y: LabelSequences) -> FloatArray:
         """Log-probability of the tokens and labels of each sequence, among all of its length."""
         x, offsets = self._read(X)
         labels = _known(encode_labels(y, offsets, self.classes_))
@@ -263,11 +283,11 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         out[np.diff(offsets) > 0] = scores - self._chain_of_labels(lengths).log_partition(self._label_scores(lengths))[which]
         return out
 
-    def log_likelihood(self, X: Any, y: Any) -> float:
+    def log_likelihood(self, X: TokenLists, y: LabelSequences) -> float:
         """Sum of the log-probabilities of tokens and labels."""
         return float(self.joint_log_proba(X, y).sum())
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: TokenLists, y: LabelSequences) -> float:
         """The share of positions whose label is predicted right."""
         found = list(itertools.chain.from_iterable(self.predict(X)))
         labels = encode_labels(y, _tokens(X)[1])
@@ -275,7 +295,9 @@ class BoltzmannChain(SavedModel, BaseEstimator):
             raise ValueError("y holds no label at all, and a score needs one")
         return float(np.mean([a == b for a, b in zip(labels.values().tolist(), found, strict=True)]))
 
-    def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[list[Any]], list[list[Any]]]:
+    def sample(
+        self, lengths: ArrayLike, random_state: RandomState = None
+    ) -> tuple[list[list[str | None]], list[list[Label]]]:
         """Tokens and labels of sequences of the given lengths, drawn by their probability.
 
         A token that is not in training is None: which one it is cannot be known.
@@ -300,15 +322,15 @@ class BoltzmannChain(SavedModel, BaseEstimator):
         """Scores of labels after summing over tokens, and the probability of tokens given labels."""
         return token_sums(self.token_weights_, np.append(np.ones(len(self.tokens_)), float(self.n_unseen_)))
 
-    def _chain_of_labels(self, lengths: Any) -> Chain:
+    def _chain_of_labels(self, lengths: ArrayLike) -> Chain:
         return Chain(len(self.classes_), lengths, self.n_jobs)
 
-    def _label_scores(self, lengths: Any) -> tuple[FloatArray, FloatArray]:
+    def _label_scores(self, lengths: ArrayLike) -> tuple[FloatArray, FloatArray]:
         b = self._tokens_given_labels()[0]
         return np.tile(b, (int(np.sum(lengths)), 1)), self.transition_weights_
 
 
-def _tokens(X: Any) -> tuple[list[str], IntArray]:
+def _tokens(X: TokenLists) -> tuple[list[str], IntArray]:
     """All tokens in a row, and where sequences begin and end."""
     if isinstance(X, str) or not hasattr(X, "__len__"):
         raise ValueError(f"X must be a list with one list of tokens per sequence, got {type(X).__name__}")

@@ -2,113 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 
-from ... import objectives
 from ...core.errors import ModelFileError
-from ...core.parallel import Workers
-from ...core.results import FloatArray, IntArray, Solution, Status
-from ...core.validation import check_choice, check_count, check_flag, check_real, check_verbose, check_weights
-from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
-from ...estimators.convergence import warn_if_short
-from ...estimators.data import unchanged_on_failure
-from ...estimators.labels import Labels
+from ...core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
+from ...core.random import generator
+from ...core.results import FloatArray, Solution, Status
+from ...core.types import RandomState, SampleWeight, SolverLike
+from ...core.validation import check_choice, check_count, check_level, check_weights
+from ...estimators.composite_fit import check_budget
+from ...estimators.labels import UNKNOWN
 from ...estimators.loaded import check_array, check_bool, check_labels, check_whole, is_fitted
-from ...estimators.persistence import SavedModel
-from ...estimators.seeded_solver import seeded_solver
+from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import AUTO, FULL, CompositeLikelihood
-from ...objectives.refinement import newton_step
-from ...report.progress import ProgressPrinter
-from ...solvers.auto import make_solver
-from ...solvers.loop import minimize
-from ..data.forbidden import Forbidden, check_forbidden, check_possible, forbidden_tables
-from ..data.inputs import ChainInputs, check_weighted
+from ...report.progress import CountPrinter
+from ...report.tables import CoefficientTable
+from ..data.examples import Examples
+from ..data.forbidden import Rules, check_forbidden
+from ..data.inputs import WeightChoice
 from ..data.memory import remembered
-from ..data.sequences import ATTRIBUTES, SequenceData, check_hashing, counting, labels_of, places, read_sequences
-from ..data.weight_constraints import check_weight_constraints, weight_bounds, weight_groups
-from ..features.attributes import AttributeVectorizer
-from ..features.chain import ChainFeatures
-from ..features.layout import ChainLayout
-from ..features.tied import TiedFeatures
-from ..objective.composite import ChainComposite, composite_of
-from ..objective.likelihood import ChainLikelihood
+from ..data.reading import Sequences, check_hashing, labels_of, read_training
+from ..data.sequences import SequenceData
+from ..data.types import LabelSequences, Lengths
+from ..data.weight_constraints import WeightBounds, WeightTies, check_weight_constraints
+from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
+from .chain_model import FEATURES, FITTED, check_chain
+from .crfsuite import check_crfsuite
+from .fitted_chain import FittedChain
+from .fitting import Found, find_minimum
 from .holdout import Holdout
-from .prediction import ChainPredictionMixin
-from .streaming import ChainStreamingMixin
-from .weights import WEIGHTS, check_weights_fit
-
-FEATURES = ("observed", "all")
-#: Options of sklearn-crfsuite that steer its optimisers or its files, and have nothing to do here.
-UNUSED_OPTIONS = frozenset(
-    {
-        *("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "calibration_eta"),
-        *("calibration_rate", "calibration_samples", "calibration_candidates", "calibration_max_trials", "pa_type", "c"),
-        *("error_sensitive", "averaging", "variance", "gamma", "keep_tempfiles", "trainer_cls"),
-    }
-)
+from .labelling import ChainLabeller
+from .problem import ChainProblem, ChainSettings, Likelihood
+from .standard_errors import METHODS, checked_objective, coefficient_table, how_computed, standard_errors
+from .streaming import Posterior, Update, extended_columns, known_classes
 
 
-def chain_objective(
-    features: ChainFeatures,
-    y: IntArray,
-    *,
-    l2: float | FloatArray = 1.0,
-    l1: float = 0.0,
-    weights: Any = None,
-    forbidden: Forbidden | None = None,
-    linear: FloatArray | None = None,
-    sets: Any = None,
-    likelihood: Any = "full",
-) -> Any:
-    """The objective that `ChainCRF` minimises, for use with `partita.minimize`.
-
-    Parameters
-    ----------
-    features : ChainFeatures
-    y : array of int64
-        Codes of the labels of all positions; a code below zero stands for row ``-1 - code`` of `sets`.
-    l2, l1 : float
-        Penalties, on every parameter. `l2` may be an array.
-    weights : array, optional
-        One weight per sequence.
-    forbidden : Forbidden, optional
-        Labels that may not follow each other, or not stand first or last.
-    linear : array of shape (features.size,), optional
-        Coefficients of a linear term.
-    sets : array of bool of shape (k, n_labels), optional
-        Sets of labels, one of which is right.
-    likelihood : {"full", "pseudo"} or CompositeLikelihood
-        See `ChainCRF`. Weights that are still to be chosen are one.
-    """
-    moves, starts, ends = Forbidden() if forbidden is None else forbidden
-    options: dict[str, Any] = {"sets": sets, "weights": weights, "penalty": l2, "linear": linear, "forbidden": moves}
-    options |= {"forbidden_starts": starts, "forbidden_ends": ends}
-    composite = composite_of(likelihood)
-    smooth = (
-        ChainLikelihood(features, y, **options) if composite is None else ChainComposite(features, y, composite, **options)
-    )
-    return smooth if l1 == 0.0 else objectives.L1(smooth, np.full(features.size, l1))
-
-
-def _bounded(objective: Any, lower: FloatArray, upper: FloatArray, group: Any) -> Any:
-    """The objective within bounds on its weights; itself if there are none."""
-    if not np.isfinite(lower).any() and not np.isfinite(upper).any():
-        return objective
-    low, high = np.full(objective.size, -np.inf), np.full(objective.size, np.inf)
-    places = np.arange(len(lower))[group] if isinstance(group, slice) else group
-    np.maximum.at(low, places, lower)
-    np.minimum.at(high, places, upper)
-    if (low > high).any():
-        raise ValueError("constraints: the bounds of weights that are tied leave no room")
-    return objectives.Constrained(objective, objectives.FeasibleSet(low, high))
-
-
-class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstimator):
+class ChainCRF(ChainLabeller):
     """A conditional random field on chains: p(y | x) is log-linear in attributes of positions and pairs of labels.
 
     Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||theta||^2 + l1 ||theta||_1``. CRFsuite's ``c2`` is ``l2 / 2``, its
@@ -184,8 +119,11 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         Of numbers: the units in which they were learned, and in which `precision_` is.
     parameters_ : array
         All weights: of ``state_index_``, ``transition_index_``, starts and ends.
+    chain_ : FittedChain
+        All of these in one object.
     precision_ : array or None
-        Curvature of the objective along each of them: how firmly `partial_fit` holds on to it. None with l1.
+        Curvature of the objective along each of them: the precision of the Laplace approximation, from which `partial_fit`
+        goes on. None with l1.
     beta_ : dict
         The weight of every order of the likelihood, 0 for those that ``weights="auto"`` dropped.
     dev_scores_ : array
@@ -228,27 +166,64 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
     [['D', 'N']]
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        "l2": real(0.0),
+        "l1": real(0.0),
+        "solver": solver_like,
+        "features": choice(*FEATURES),
+        "transitions": choice(*FEATURES),
+        "start_end": flag,
+        "fit_intercept": flag,
+        "warm_start": flag,
+        "min_frequency": real(0.0, optional=True),
+        "hashing": checked(check_hashing),
+        "constraints": checked(check_weight_constraints),
+        "forbidden": checked(check_forbidden),
+        "likelihood": checked(composite_of),
+        "budget": real(0.0, strict=True, optional=True),
+        "tol": real(0.0),
+        "max_iter": count(),
+        "patience": count(1),
+        "verbose": verbosity,
+        "n_jobs": threads,
+        "random_state": seed,
+    }
+    TRANSIENT: ClassVar[tuple[str, ...]] = (*ChainLabeller.TRANSIENT, "_objective", "_kept_sequences")
+
+    precision_: NDArray[np.float32] | None
+    beta_: dict[Any, float]
+    likelihood_: str | CompositeLikelihood
+    choice_: dict[str, Any]
+    dev_scores_: FloatArray
+    n_seen_: int
+    fixed_classes_: bool
+
+    #: What was minimised, without bounds and penalties on absolute values, if that has standard errors.
+    _objective: Likelihood | None = None
+    #: A sample of the sequences so far, for labels that come later.
+    _kept_sequences: SequenceData | None = None
+
     def __init__(
         self,
         l2: float = 1.0,
         l1: float = 0.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         features: str = "observed",
         transitions: str = "observed",
         start_end: bool = False,
         min_frequency: float | None = None,
         hashing: int | None = None,
         fit_intercept: bool = True,
-        constraints: Any = None,
-        forbidden: Any = None,
-        likelihood: Any = "full",
+        constraints: Iterable[WeightBounds | WeightTies] | None = None,
+        forbidden: Rules = None,
+        likelihood: str | CompositeLikelihood = "full",
         budget: float | None = None,
         max_iter: int = 500,
         tol: float = 2e-6,
         patience: int = 10,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.l2 = l2
@@ -284,25 +259,14 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
         max_iterations: int | None = None,
         verbose: bool = False,
         model_filename: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> ChainCRF:
         """The model that ``sklearn_crfsuite.CRF`` would train with these options.
 
         ``l2 = 2 c2`` (CRFsuite's default is ``c2 = 1``) and ``l1 = c1``. Options that only steer CRFsuite's optimisers
         (``epsilon``, ``num_memories``, …) are accepted and do nothing: `tol` and `solver` are ours.
         """
-        if algorithm in ("ap", "pa", "arow"):
-            raise ValueError(
-                f"algorithm={algorithm!r} maximises no likelihood (it is a perceptron or margin method); "
-                "ChainCRF stands in for 'lbfgs' and 'l2sgd'"
-            )
-        if algorithm not in (None, "lbfgs", "l2sgd"):
-            raise ValueError(f"algorithm must be one of 'lbfgs', 'l2sgd'; got {algorithm!r}")
-        if model_filename is not None:
-            raise ValueError(f"model_filename={model_filename!r}: models are kept in memory; use save and ChainCRF.load")
-        unknown = options.keys() - UNUSED_OPTIONS
-        if unknown:
-            raise TypeError(f"sklearn_crfsuite.CRF has no option {min(unknown)!r}")
+        check_crfsuite(algorithm, model_filename, options)
         made = cls(
             l2=2.0 * (1.0 if c2 is None else c2),
             l1=0.0 if c1 is None or algorithm == "l2sgd" else c1,
@@ -311,31 +275,20 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             min_frequency=0 if min_freq is None else min_freq,
             verbose=int(verbose),
         )
-        return made if max_iterations is None else made.set_params(max_iter=max_iterations)
+        if max_iterations is not None:
+            made.max_iter = max_iterations
+        return made
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.sparse = True
-        tags.input_tags.dict = True
-        tags.target_tags.required = True
-        return tags
-
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())
-        for name in ("_cache", "_objective", "_kept"):
-            state.pop(name, None)
-        return state
-
+    @training
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        lengths: Any = None,
-        sample_weight: Any = None,
-        X_dev: Any = None,
-        y_dev: Any = None,
-        lengths_dev: Any = None,
+        X: Sequences,
+        y: LabelSequences = None,
+        lengths: Lengths = None,
+        sample_weight: SampleWeight = None,
+        X_dev: Sequences | None = None,
+        y_dev: LabelSequences = None,
+        lengths_dev: Lengths = None,
     ) -> ChainCRF:
         """Fit to sequences X and their labels y. A failed fit changes nothing.
 
@@ -348,11 +301,126 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             Held-out sequences. Training stops when their log-likelihood has not risen for `patience` iterations, and the
             parameters at which it was highest are kept.
         """
-        with unchanged_on_failure(self):
-            return self._fit(X, y, lengths, sample_weight, X_dev, y_dev, lengths_dev)
+        composite = self._composite(X_dev, y_dev)
+        problem = ChainProblem.of(self._settings(), self._read(X, y, lengths, sample_weight))
+        start = self._warm_start(problem)
+        holdout = None
+        if X_dev is not None:
+            held_out = (problem, X_dev, y_dev, lengths_dev)
+            holdout = Holdout(*held_out, hashing=self.hashing, patience=self.patience, n_jobs=self.n_jobs)
+        found = find_minimum(problem, composite, self.budget, start, holdout, self._minimize)
+        self._warn_if_short(replace(found.run, status=found.status), held_out=None if holdout is None else True)
+        self._store_fit(problem, found)
+        self.dev_scores_ = np.array([] if holdout is None else holdout.scores)
+        return self
 
-    def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any, X_dev: Any, y_dev: Any, lengths_dev: Any) -> ChainCRF:
-        self._check_parameters()
+    @training
+    def partial_fit(
+        self,
+        X: Sequences,
+        y: LabelSequences = None,
+        classes: ArrayLike | None = None,
+        lengths: Lengths = None,
+        sample_weight: SampleWeight = None,
+    ) -> ChainCRF:
+        """Learn from more sequences, starting from what was learned before. Every call counts as new data.
+
+        What the earlier sequences said is kept as a normal distribution of the weights: its mean is the current weights, its
+        precision the curvature (`precision_`), one number per weight. The new weights minimise the loss of the new sequences
+        plus half the precisions times the squared distances to the old weights: the Laplace approximation, again and again.
+        The first call is the same as `fit`. A few large batches are better than many small ones. New attributes and labels
+        get weights, unless attributes are hashed or `classes` was given. `min_frequency` counts within a call.
+
+        That a new label was in none of the earlier sequences counts too: up to 500 of them, chosen at random, are kept for
+        that. Copies and files have none; there each known attribute stands for itself.
+
+        Parameters
+        ----------
+        X, y, lengths, sample_weight
+            As in `fit`.
+        classes : list of labels, optional
+            All labels that will ever come, in the first call. Without it, every call may bring new ones.
+
+        Examples
+        --------
+        >>> from partita import ChainCRF
+        >>> model = ChainCRF(l2=0.1)
+        >>> model = model.partial_fit([[["w:the"], ["w:cat"]]], [["D", "N"]])
+        >>> model = model.partial_fit([[["w:a"], ["w:cat"], ["w:sat"]]], [["D", "N", "V"]])
+        >>> model.predict([[["w:the"], ["w:cat"], ["w:sat"]]])
+        [['D', 'N', 'V']]
+        """
+        posterior = self._posterior()
+        piece = self._read_piece(X, y, classes, lengths, sample_weight, posterior)
+        if posterior is not None and (piece.labels.codes == UNKNOWN).all():
+            return self  # nothing is said about any label
+        update = Update.of(self._settings(), piece, posterior)
+        problem = update.problem
+        solution = self._minimize(problem.restricted(problem.objective()), update.start)
+        self._warn_if_short(solution)
+        self._store_update(update, solution, classes is not None)
+        return self
+
+    def standard_errors(
+        self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None
+    ) -> dict[str, dict[Any, float]]:
+        """Standard errors of the weights, from the training data (which are kept by reference, not copied).
+
+        Models of up to 2000 weights have exact ones. Those of larger models, with l2 > 0, come from random draws, on labels
+        that are not too unlikely: their relative error is about ``1 / sqrt(2 draws)``, and a few percent.
+
+        Parameters
+        ----------
+        method : {"sandwich", "information"}
+            The sandwich, which stays right when the model is wrong, and for composite likelihoods; or the inverse of the
+            observed information (penalty included).
+        draws : int
+            An interrupt keeps those done so far.
+        random_state : None, int or generator
+            Of the draws; None means that of the model.
+
+        Returns
+        -------
+        dict
+            "state", "transition", "start" and "end", each a dict with the keys of `state_features_` and so on.
+        """
+        errors = self._standard_errors(method, draws, random_state)
+        return dict(zip(("state", "transition", "start", "end"), self.chain_.layout.dicts(errors), strict=True))
+
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "sandwich",
+        draws: int = 100,
+        random_state: RandomState = None,
+        top: int | None = None,
+    ) -> CoefficientTable:
+        """Estimate, standard error, z, p and confidence interval of every weight, as a table to print.
+
+        Parameters are as in `standard_errors`; `top` keeps only so many rows, those with the largest absolute z.
+        """
+        check_level(level)
+        errors = self._standard_errors(method, draws, random_state)
+        how = how_computed(method, len(errors), draws)
+        title = f"Chain CRF, l2 = {self.l2:g}, {how} standard errors, {self.status_.name.lower()}"
+        return coefficient_table(self.chain_, errors, level, title, top)
+
+    def _check_combinations(self) -> None:
+        constrained = bool(check_weight_constraints(self.constraints))
+        if constrained and self.l1 > 0.0:
+            raise ValueError("l1 and constraints cannot be combined yet")
+        check_budget(self.budget, self.likelihood)
+        composite = composite_of(self.likelihood)
+        if composite is not None and composite.refine is not None and (self.l1 > 0.0 or constrained):
+            raise ValueError("refine cannot be combined with l1 or constraints: a Newton step knows nothing of them")
+
+    def _settings(self) -> ChainSettings:
+        weights = WeightChoice(self.features, self.transitions, self.start_end, self.min_frequency)
+        constraints = check_weight_constraints(self.constraints)
+        return ChainSettings(self.l2, self.l1, weights, self.fit_intercept, constraints, self.forbidden, self.n_jobs)
+
+    def _composite(self, X_dev: Sequences | None, y_dev: LabelSequences) -> CompositeLikelihood | None:
+        """The composite likelihood that was asked for, if any; it must go with held-out sequences."""
         if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
             raise ValueError("X_dev and y_dev must be given together")
         composite = composite_of(self.likelihood, self.random_state)
@@ -360,74 +428,120 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             raise ValueError("X_dev cannot be combined with a budget, which fits several times")
         if X_dev is not None and composite is not None and composite.weights == AUTO:
             raise ValueError("X_dev cannot be combined with weights='auto', which fits several times; give the weights")
-        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
+        return composite
+
+    def _read(self, X: Sequences, y: LabelSequences, lengths: Lengths, sample_weight: SampleWeight) -> Examples:
+        data = read_training(X, lengths, self.hashing)
         labels = labels_of(data, y)
         weights = check_weights("sample_weight", sample_weight, len(data))
-        data, weights, kept = counting(data, labels, weights)
-        labels = data.labels.compact()  # type: ignore[union-attr]
-        tables = forbidden_tables(self.forbidden, labels.classes)
-        check_possible(labels, data.offsets, tables, places("y", data.offsets, kept))
-        constraints = check_weight_constraints(self.constraints)
-        # Constraints are on the user's weights, which must then be the solver's.
-        inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept), standard=not constraints)
-        features = self._features(inputs, data, labels)
-        layout = inputs.layout(features, labels.classes, data.attributes)
-        group: Any = weight_groups(constraints, layout)
-        l2: Any = inputs.strengths(layout, self.l2, 2) if inputs.intercept else float(self.l2)
-        tied: Any = features
-        if group is None:
-            group = slice(None)
+        return Examples.of(data, labels, weights, X).compact()
+
+    def _warm_start(self, problem: ChainProblem) -> FloatArray | None:
+        if not self.warm_start or "parameters_" not in vars(self):
+            return None
+        return problem.start(self.chain_.layout, self.parameters_)
+
+    def _store_fit(self, problem: ChainProblem, found: Found) -> None:
+        point, layout = found.point, problem.layout
+        values, precision = problem.user_weights(point.parameters), None
+        if problem.l1 is None:
+            precision = problem.weights(point.diagonal)
         else:
-            tied = TiedFeatures(features, group)
-            l2 = np.bincount(group, weights=l2) if inputs.intercept else l2 * np.bincount(group)
+            keep = layout.needed(problem.weights(point.parameters) != 0.0)
+            layout, values = layout.restrict(keep), values[keep]
+        chain = problem.chain(layout, values, self.hashing)
+        self._store_learned(chain.trimmed() if problem.examples.owns_names else chain, precision)
+        self._store_run(found.solution, found.status)
+        self.n_seen_, self.fixed_classes_ = len(problem.examples.data), False
+        self.beta_, self.likelihood_ = found.beta, found.composite or FULL
+        self._forget("choice_")  # of an earlier fit
+        if found.choice is not None:
+            self.choice_ = found.choice
+        self._kept_sequences = remembered(None, 0, problem.examples.data)
+        if self.l1 == 0.0 and not self.constraints:
+            self._objective = point.objective.without_buffers()
 
-        def make(chosen: CompositeLikelihood | None) -> Any:
-            return self._objective_of(tied, labels, weights, tables, l2, likelihood=chosen or FULL)
+    def _store_learned(self, chain: FittedChain, precision: FloatArray | None) -> None:
+        self._store_chain(chain)
+        self.precision_ = None if precision is None else precision.astype(np.float32)
+        self._objective = None
 
-        start = None
-        if self.warm_start and hasattr(self, "parameters_"):
-            start = np.zeros(tied.size)
-            start[group] = inputs.to_solver(layout) @ self._layout.align(self.parameters_, layout)
-        holdout = None if X_dev is None else Holdout.of(self, X_dev, y_dev, lengths_dev, inputs, layout, group, tables)
-        limits = weight_bounds(constraints, layout)
+    def _posterior(self) -> Posterior | None:
+        """What was learned so far; None if nothing was. Refuses what pieces cannot be learned with."""
+        learned = "parameters_" in vars(self)
+        if self.l1 > 0.0 or (learned and self.precision_ is None):
+            raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
+        if check_weight_constraints(self.constraints):
+            raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
+        if self.likelihood != FULL or self.budget is not None:
+            raise ValueError(
+                "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
+                "learned; use fit, with warm_start=True to continue"
+            )
+        if not learned or self.precision_ is None:
+            return None
+        chain = self.chain_
+        mean = np.asarray(chain.inputs.to_solver(chain.layout) @ chain.values)
+        precision = self.precision_.astype(np.float64)
+        return Posterior(chain.layout, chain.inputs, mean, precision, self.n_seen_, self._kept_sequences)
 
-        def whole(target: Any) -> Any:
-            penalised = objectives.L1(target, inputs.strengths(layout, self.l1, 1)) if self.l1 > 0.0 else target
-            return _bounded(penalised, *limits, group)
+    def _read_piece(
+        self,
+        X: Sequences,
+        y: LabelSequences,
+        classes: ArrayLike | None,
+        lengths: Lengths,
+        sample_weight: SampleWeight,
+        posterior: Posterior | None,
+    ) -> Examples:
+        """New sequences, in columns and with codes of labels that continue those so far."""
+        earlier = None if posterior is None else posterior.layout
+        data = read_training(X, lengths, self.hashing, None if earlier is None else self.chain_.numeric)
+        data = data if earlier is None else extended_columns(data, earlier)
+        known = known_classes(classes, earlier, earlier is not None and self.fixed_classes_)
+        before = earlier.classes if known is None and earlier is not None else known
+        labels = labels_of(data, y, before, more=known is None)
+        return Examples.of(data, labels, check_weights("sample_weight", sample_weight, len(data)))
 
-        def solve(target: Any, begin: FloatArray | None) -> Solution:
-            return self._minimize(whole(target), begin, [] if holdout is None else [holdout])
+    def _store_update(self, update: Update, solution: Solution, classes_given: bool) -> None:
+        layout, mean, precision = update.posterior_at(solution)
+        posterior, problem, data = update.posterior, update.problem, update.piece.data
+        count, sample = (0, None) if posterior is None else (posterior.n_seen, posterior.sample)
+        fixed = classes_given or (posterior is not None and self.fixed_classes_)
+        values = np.asarray(problem.inputs.to_user(layout) @ mean)
+        self._store_learned(problem.chain(layout, values, self.hashing), precision)
+        interrupted = solution.status is Status.INTERRUPTED
+        self._store_run(solution, solution.status if interrupted else Status.STREAM)
+        self.n_seen_, self.fixed_classes_, self.beta_ = count + len(data), fixed, {FULL: 1.0}
+        self._kept_sequences = remembered(sample, count, data)
+        self.dev_scores_ = np.zeros(0)
 
-        self.__dict__.pop("choice_", None)  # of an earlier fit
-        if self.budget is not None:
-            every = CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0))
-            costs = chain_operations(data.lengths, len(labels.classes), every)
-            composite, self.choice_ = within_budget(make, solve, dict(zip(BUDGET_ORDERS, costs, strict=True)), self.budget)
-        objective = make(composite)
-        solution, beta = fit_weights(objective, composite, solve, start)
-        bounded = bool(np.isfinite(limits).any())
-        stalled = holdout is not None and holdout.stopped and solution.status is not Status.INTERRUPTED
-        status = Status.STALLED if stalled else solution.status
-        warn_if_short(self, replace(solution, status=status), held_out=holdout is not None)
-        if holdout is not None and holdout.best is not None:
-            solution = solution.at(whole(objective).at(holdout.best), objective.scale)
-        point = solution.point.inner if bounded else solution.point
-        if composite is not None and composite.refine is not None:
-            point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
-            solution = solution.at(point, point.objective.scale)
-        self._store_point(inputs, layout, point, group, trim=data.kind == ATTRIBUTES and not isinstance(X, SequenceData))
-        self._store_run(solution, status, tables, len(data))
-        self._kept = remembered(None, 0, data)
-        self.dev_scores_ = np.array(holdout.scores if holdout else [])
-        self.beta_, self.likelihood_ = beta, composite or FULL
-        if self.l1 == 0.0 and not constraints:
-            self._objective = point.objective.idle()
-        return self
+    def _standard_errors(self, method: str, draws: int, random_state: RandomState) -> FloatArray:
+        """Of `parameters_`, in their order."""
+        chain = self.chain_
+        check_choice("method", method, METHODS)
+        check_count("draws", draws, minimum=1)
+        objective = checked_objective(self._objective, self.precision_, bool(self.constraints))
+        random = generator(self.random_state if random_state is None else random_state)
+        progress = CountPrinter("standard errors", draws) if self.verbose else None
+        return standard_errors(chain, objective, self.l2, method, draws, random, progress)
+
+    def _operations(self, composite: CompositeLikelihood) -> FloatArray:
+        """Operations for a sequence, of each order."""
+        assert self._objective is not None
+        return chain_operations(self._objective.lengths, len(self.classes_), composite)
+
+    def _trim(self) -> None:
+        """Forget attributes that have no weight."""
+        chain = self.chain_.trimmed()
+        if chain is not self.chain_:
+            self._store_chain(chain)
+            self._objective = None
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
-        if is_fitted(self, "precision_", "n_seen_", "fixed_classes_", "dev_scores_", "beta_", *WEIGHTS):
-            check_weights_fit(self, check_labels("classes_", self.classes_))
+        if is_fitted(self, "precision_", "n_seen_", "fixed_classes_", "dev_scores_", "beta_", *FITTED):
+            check_chain(self, len(check_labels("classes_", self.classes_)))
             if self.precision_ is not None:
                 check_array(self, "precision_", self.parameters_.shape, np.float32, finite=False)
                 if np.isnan(self.precision_).any():
@@ -435,118 +549,3 @@ class ChainCRF(ChainStreamingMixin, ChainPredictionMixin, SavedModel, BaseEstima
             check_whole(self, "n_seen_")
             check_bool(self, "fixed_classes_")
             check_array(self, "dev_scores_", (None,), finite=False)
-
-    def _check_parameters(self) -> None:
-        check_real("l2", self.l2, minimum=0.0)
-        check_real("l1", self.l1, minimum=0.0)
-        make_solver(self.solver)
-        check_choice("features", self.features, FEATURES)
-        check_choice("transitions", self.transitions, FEATURES)
-        for name in ("start_end", "fit_intercept", "warm_start"):
-            check_flag(name, getattr(self, name))
-        check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
-        check_hashing(self.hashing)
-        if check_weight_constraints(self.constraints) and self.l1 > 0.0:
-            raise ValueError("l1 and constraints cannot be combined yet")
-        check_forbidden(self.forbidden)
-        composite = composite_of(self.likelihood)
-        check_budget(self.budget, self.likelihood)
-        if composite is not None and composite.refine is not None and (self.l1 > 0.0 or self.constraints):
-            raise ValueError("refine cannot be combined with l1 or constraints: a Newton step knows nothing of them")
-        check_real("tol", self.tol, minimum=0.0)
-        check_count("max_iter", self.max_iter)
-        check_count("patience", self.patience, minimum=1)
-        check_verbose(self.verbose)
-        Workers(self.n_jobs)
-
-    def _features(
-        self, inputs: ChainInputs, data: SequenceData, labels: Labels, also: ChainLayout | None = None, beside: Any = None
-    ) -> ChainFeatures:
-        """The feature map of training data, and of further ones `beside` them, with weights also for the pairs of another
-        layout."""
-        n = len(labels.classes)
-        state, transitions = inputs.pairs(self, data, labels)
-        rows = inputs.rows(data if beside is None else beside)
-        seen = np.zeros(n, bool)
-        seen[labels.codes[labels.codes >= 0]] = True
-        reference = int(seen.argmax())
-        if also is not None:
-            found = ChainLayout(
-                labels.classes, data.attributes, rows.X.shape[1], state, transitions, False, inputs.intercept
-            )
-            both = also.union(found)
-            present = np.bincount(rows.X.indices, minlength=rows.X.shape[1]) > 0
-            state, transitions = both.state[present[both.state[:, 0]]], both.transitions
-            reference = self._reference(also, labels.classes)
-        if inputs.intercept:
-            state = state[state[:, 0] < data.X.shape[1]]
-            state = np.concatenate([state, inputs.intercept_pairs(np.delete(np.arange(n), reference))])
-        check_weighted(self, state, transitions)
-        ends = bool(self.start_end)
-        return ChainFeatures(
-            *(rows.X, rows.offsets, n, state[:, 0], state[:, 1], transitions, ends, ends), workers=Workers(self.n_jobs)
-        )
-
-    def _reference(self, old: ChainLayout, classes: Any) -> int:
-        """The number, among new classes, of the label that has no intercept in an earlier layout."""
-        with_one = old.state[old.state[:, 0] == old.n_columns, 1]
-        first = np.setdiff1d(np.arange(old.n_labels), with_one)[0]
-        return int(np.flatnonzero(classes == old.classes[first])[0])
-
-    def _objective_of(
-        self,
-        features: ChainFeatures,
-        labels: Labels,
-        weights: FloatArray,
-        tables: Forbidden,
-        l2: Any,
-        linear: FloatArray | None = None,
-        likelihood: Any = FULL,
-    ) -> Any:
-        return chain_objective(
-            features,
-            labels.codes,
-            l2=l2,
-            weights=weights,
-            forbidden=tables,
-            sets=labels.sets,
-            linear=linear,
-            likelihood=likelihood,
-        )
-
-    def _operations(self, composite: CompositeLikelihood) -> FloatArray:
-        """Operations for a sequence, of each order."""
-        return chain_operations(self._objective.lengths, len(self.classes_), composite)
-
-    def _minimize(self, objective: Any, start: FloatArray | None, callbacks: list[Any]) -> Solution:
-        if self.verbose:
-            callbacks = [ProgressPrinter(0.5 if self.verbose == 1 else 0.0), *callbacks]
-        return minimize(objective, start, seeded_solver(self), max_iter=self.max_iter, tol=self.tol, callbacks=callbacks)
-
-    def _store_point(self, inputs: ChainInputs, layout: ChainLayout, point: Any, group: Any, trim: bool) -> None:
-        found = point.parameters[group]
-        values = inputs.to_user(layout) @ found if inputs.intercept else np.array(found)
-        precision = None
-        if self.l1 > 0.0:
-            keep = found != 0.0
-            keep[sum(layout.sizes[:2]) :] = True
-            keep[: len(layout.state)] |= layout.state[:, 0] >= layout.n_columns
-            layout, values = layout.restrict(keep), values[keep]
-        else:
-            precision = point.diagonal[group]
-        self._store_layout(layout.trim() if trim else layout, values, precision, inputs)
-
-    def _store_layout(
-        self, layout: ChainLayout, values: FloatArray, precision: FloatArray | None, inputs: ChainInputs | None = None
-    ) -> None:
-        self.classes_ = layout.classes
-        self._store_weights(layout, values, inputs)
-        self.precision_ = None if precision is None else precision.astype(np.float32)
-        self.__dict__.pop("_objective", None)
-
-    def _store_run(self, solution: Solution, status: Status, tables: Forbidden, seen: int) -> None:
-        self.forbidden_transitions_, self.forbidden_starts_, self.forbidden_ends_ = tables
-        self.n_iter_, self.trace_, self.status_ = solution.n_iter, solution.trace, status
-        self.n_seen_ = seen
-        self.beta_ = {FULL: 1.0}
-        self.fixed_classes_ = False

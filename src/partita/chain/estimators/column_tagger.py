@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ... import __version__
 from ...core.arrays.columns import Columns
 from ...core.errors import ModelFileError
+from ...core.types import Frame
 from ...estimators.data import unchanged_on_failure
-from ...estimators.labels import column_labels
 from ...estimators.loaded import check_whole, is_fitted
 from ...estimators.persistence import SavedModel
 from ...io.columns import READING, check_reading
-from ..data.forbidden import check_possible, forbidden_tables
+from ..data.column_tables import check_allowed, check_labels, check_width, select_columns
 from ..data.sequences import SequenceData
 from ..data.token_columns import TokenColumns
-from ..features.attributes import AttributeIndex
 from ..features.templates import Field, Template, Templates
 from .chain_crf import ChainCRF
 
+#: A token: its word, or a word for each column, or words by the names of columns.
+Words: TypeAlias = str | Sequence[str] | Mapping[str, str]
+#: Sentences: a table of words, or lists of tokens, or data frames with a row per token.
+Sentences: TypeAlias = Columns | Iterable[Iterable[Words] | Frame]
 #: What a file may say of columns of data.
 LARGEST_WIDTH = 1 << 20
 #: What the summary must say, for whoever prints it.
@@ -33,48 +35,18 @@ SUMMARY: dict[str, Any] = {
     **{"version": str, "solver": str, "objective": int | float},
     **dict.fromkeys(("tokens", "sequences", "attributes", "features", "labels", "iterations"), int),
 }
+NOT_FITTED = "this %(name)s is not fitted yet: call fit first"
 
 
-def join_columns(tables: Sequence[Columns]) -> Columns:
-    """The sequences of several files with the same number of columns, as of one."""
-    first = tables[0]
-    for other in tables[1:]:
-        if other.n_columns != first.n_columns:
-            raise ValueError(f"{other.where(0)}: {other.n_columns} columns, but {first.source} has {first.n_columns}")
-    if len(tables) == 1:
-        return first
-    codes, vocabularies = [], []
-    for c in range(first.n_columns):
-        index = AttributeIndex()
-        codes.append(np.concatenate([index.number(t.vocabularies[c].tolist())[t.codes[:, c]] for t in tables]))
-        vocabularies.append(np.array(index.names, object))
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(t.offsets) for t in tables]))])
-    lines = np.concatenate([t.line_numbers for t in tables])
-    names = [t.source for t in tables]
-    parts = tuple(zip(np.cumsum([0, *(t.n_tokens for t in tables[:-1])]).tolist(), names, strict=True))
-    return Columns(np.column_stack(codes), tuple(vocabularies), offsets, lines, ", ".join(names), parts)
+class Tables(NamedTuple):
+    """Words to learn from, held-out ones, and the names of the columns without that of the labels, if they have names."""
+
+    train: Columns
+    dev: Columns | None
+    names: list[str] | None
 
 
-def check_labels(columns: Columns, label: int, classes: Any) -> None:
-    """Raise a ValueError that names file and line if a label is not among the classes."""
-    c = columns.index(label)
-    known = set(np.asarray(classes).tolist())
-    unknown = np.array([word not in known for word in columns.vocabularies[c]])
-    if unknown.any():
-        token = int(np.argmax(unknown[columns.codes[:, c]]))
-        raise ValueError(f"{columns.where(token)}: label {columns.values(c)[token]!r} is unknown to the model")
-
-
-def check_allowed(columns: Columns, label: int, forbidden: Any) -> None:
-    """Raise a ValueError that names file and line if labels break a rule (see `ChainCRF`)."""
-    labels = column_labels(columns, label)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pairs of labels that are not here: the model warns of those in no training data
-        tables = forbidden_tables(forbidden, labels.classes)
-    check_possible(labels, columns.offsets, tables, columns.where)
-
-
-class ColumnTagger(SavedModel):
+class ColumnTagger(SavedModel, BaseEstimator):
     """A chain CRF for words in columns, such as ``word tag label``: of column files, or of lists of tokens.
 
     Parameters
@@ -87,11 +59,14 @@ class ColumnTagger(SavedModel):
         The column of the labels; -1 is the last.
     columns : sequence of int, optional
         The columns that the templates see, as their columns 0, 1, …. Default: all but the label.
-    reading : dict, optional
+    reading : mapping, optional
         Options of `partita.io.read_columns` with which the training data were read; kept with the model.
 
     Notes
     -----
+    Templates and model are fitted themselves, as the steps of a pipeline are. Parameters of the model are those of the
+    tagger with ``model__`` before their names, for searches: ``model__l2``.
+
     Data are `Columns`, as of `partita.io.read_columns`, or a list of sentences. A sentence is a list of tokens: strings, or
     tuples or lists of strings, one for each column, or rows with names; or a data frame with a row per token. Columns with
     names are found by name. With y, a list of lists of labels, these are one more column, the last.
@@ -100,6 +75,8 @@ class ColumnTagger(SavedModel):
     ----------
     label_, columns_, width_ : int, list of int, int
         The column of the labels, those that the templates see, and the number of all columns of the training data.
+    column_names_ : list of str or None
+        Names of the columns, without the label's, if they have any.
     summary_ : dict
         About training: "version", "tokens", "sequences", "attributes", "features" (weights), "labels", "solver",
         "iterations", "objective", and the seconds "feature_seconds" and "training_seconds".
@@ -123,23 +100,57 @@ class ColumnTagger(SavedModel):
     [['D', 'N', 'V']]
     """
 
+    templates: Templates
+    model: ChainCRF
+    label: int
+    columns: Sequence[int] | None
+    reading: Mapping[str, Any] | None
+
+    label_: int
+    columns_: list[int]
+    width_: int
+    column_names_: list[str] | None
+    summary_: dict[str, Any]
+
     def __init__(
         self,
         templates: Templates,
         model: ChainCRF,
         label: int = -1,
         columns: Sequence[int] | None = None,
-        reading: dict[str, Any] | None = None,
+        reading: Mapping[str, Any] | None = None,
     ) -> None:
-        self.templates, self.model = templates, model
-        self.label, self.columns, self.reading = label, columns, dict(reading or {})
+        self.templates = templates
+        self.model = model
+        self.label = label
+        self.columns = columns
+        self.reading = reading
 
-    def fit(self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None) -> ColumnTagger:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    def fit(
+        self,
+        X: Sentences,
+        y: Sequence[Sequence[str]] | Columns | None = None,
+        X_dev: Sentences | None = None,
+        y_dev: Sequence[Sequence[str]] | None = None,
+    ) -> ColumnTagger:
         """Train on columns, or on sentences with labels y.
 
         `X_dev` are held-out ones for early stopping (see `ChainCRF.fit`). Without y, labels are a column of X. Of `Columns`,
         the second argument may be the held-out ones. A failed fit changes nothing.
         """
+        self._check_parameters()
+        tables = self._read(X, y, X_dev, y_dev)
+        with unchanged_on_failure(self), unchanged_on_failure(self.model), unchanged_on_failure(self.templates):
+            self._fit(tables)
+        return self
+
+    def _read(self, X: Sentences, y: Any, X_dev: Sentences | None, y_dev: Any) -> Tables:
         if isinstance(y, Columns):
             y, X_dev = None, y
         names: list[str] | None = None
@@ -152,40 +163,22 @@ class ColumnTagger(SavedModel):
             raise ValueError("y must be None for Columns, which have a column of labels")
         if X_dev is not None and not isinstance(X_dev, Columns):
             X_dev = TokenColumns(X_dev, y_dev, names).columns
-        with unchanged_on_failure(self), unchanged_on_failure(self.model), unchanged_on_failure(self.templates):
-            return self._fit(X, X_dev, names)
+        return Tables(X, X_dev, names)
 
-    def _fit(self, train: Columns, dev: Columns | None, names: list[str] | None) -> ColumnTagger:
-        began = time.perf_counter()
-        self.model._check_parameters()
-        if self.templates.hashing != self.model.hashing:
-            both = f"{self.templates.hashing} and {self.model.hashing}"
-            raise ValueError(f"templates and model must have the same hashing, got {both}")
-        label = train.index(self.label)
-        if self.columns is None:
-            chosen = [c for c in range(train.n_columns) if c != label]
-        else:
-            chosen = [train.index(c) for c in self.columns]
-        if label in chosen:
-            raise ValueError(f"columns must not hold the column of the labels, {label}; got {chosen}")
-        self._check_fields(train, chosen)
-        check_allowed(train, label, self.model.forbidden)
-        data = SequenceData.from_columns(_select(train, [*chosen, label]), self.templates)
-        held_out = None
-        if dev is not None:
-            _check_width(dev, [train.n_columns], f"{train.source} has {train.n_columns}")
-            check_labels(dev, label, train.vocabularies[label])
-            check_allowed(dev, label, self.model.forbidden)
-            held_out = SequenceData.from_columns(_select(dev, [*chosen, label]), self.templates, fit=False)
+    def _fit(self, tables: Tables) -> None:
+        began, train = time.perf_counter(), tables.train
+        label, chosen = self._layout_of(train)
+        data, held_out = self._training_data(train, None, label, chosen), None
+        if tables.dev is not None:
+            held_out = self._training_data(tables.dev, train, label, chosen)
         ready = time.perf_counter()
         self.model.fit(data, X_dev=held_out)
-        layout = self.model._layout.trim()
-        if layout is not self.model._layout:
-            self.model._store_layout(layout, self.model.parameters_, self.model.precision_)  # type: ignore[arg-type]
+        self.model._trim()
         self._number_attributes()
+        names = tables.names
         self.label_, self.columns_, self.width_ = label, chosen, train.n_columns
         self.column_names_ = None if names is None else [name for c, name in enumerate(names) if c != label]
-        self.summary_: dict[str, Any] = {
+        self.summary_ = {
             "version": __version__,
             "tokens": train.n_tokens,
             "sequences": train.n_sequences,
@@ -198,7 +191,37 @@ class ColumnTagger(SavedModel):
             "feature_seconds": ready - began,
             "training_seconds": time.perf_counter() - ready,
         }
-        return self
+
+    def _check_parameters(self) -> None:
+        for name, kind in (("templates", Templates), ("model", ChainCRF)):
+            value = vars(self)[name]
+            if not isinstance(value, kind):
+                raise ValueError(f"{name} must be a {kind.__name__}, got {value!r} ({type(value).__name__})")
+        self.model._check_parameters()
+        if self.templates.hashing != self.model.hashing:
+            both = f"{self.templates.hashing} and {self.model.hashing}"
+            raise ValueError(f"templates and model must have the same hashing, got {both}")
+
+    def _layout_of(self, columns: Columns) -> tuple[int, list[int]]:
+        """The column of the labels, and those that the templates see."""
+        label = columns.index(self.label)
+        if self.columns is None:
+            chosen = [c for c in range(columns.n_columns) if c != label]
+        else:
+            chosen = [columns.index(c) for c in self.columns]
+        if label in chosen:
+            raise ValueError(f"columns must not hold the column of the labels, {label}; got {chosen}")
+        return label, chosen
+
+    def _training_data(self, columns: Columns, like: Columns | None, label: int, chosen: list[int]) -> SequenceData:
+        """What the model sees of labelled columns; held-out ones must be `like` those of training."""
+        if like is None:
+            self._check_fields(columns, chosen)
+        else:
+            check_width(columns, [like.n_columns], f"{like.source} has {like.n_columns}")
+            check_labels(columns, label, like.vocabularies[label])
+        check_allowed(columns, label, self.model.forbidden)
+        return SequenceData.from_columns(select_columns(columns, [*chosen, label]), self.templates, fit=like is None)
 
     def sequences(self, columns: Columns, labelled: bool = False, chosen: Sequence[int] | None = None) -> SequenceData:
         """What the model sees of other columns: as many as in training or, if not `labelled`, one fewer (the label).
@@ -207,28 +230,31 @@ class ColumnTagger(SavedModel):
         """
         if chosen is None:
             widths = [self.width_] if labelled else [self.width_, self.width_ - 1]
-            _check_width(columns, widths, f"the model was trained on {self.width_}, with the label in column {self.label_}")
+            check_width(columns, widths, f"the model was trained on {self.width_}, with the label in column {self.label_}")
             missing = columns.n_columns < self.width_
             chosen = [c - (missing and c > self.label_) for c in self.columns_]
         else:
             chosen = [columns.index(c) for c in chosen]
         self._check_fields(columns, chosen)
-        return SequenceData.from_columns(_select(columns, chosen), self.templates, label=None, fit=False)
+        return SequenceData.from_columns(select_columns(columns, chosen), self.templates, label=None, fit=False)
 
-    def predict(self, X: Any) -> list[list[str]]:
-        """The most probable labelling of each sequence of `Columns` or of a list of sentences, with labels or without."""
-        if not hasattr(self, "columns_"):
-            raise NotFittedError("this ColumnTagger is not fitted yet: call fit first")
+    def predict(self, X: Sentences) -> list[list[str]]:
+        """The most probable labelling (Viterbi) of each sequence of `Columns` or of a list of sentences.
+
+        Columns may have a column of labels or not.
+        """
+        check_is_fitted(self, "columns_", msg=NOT_FITTED)
         if isinstance(X, Columns):
             return self.model.predict(self.sequences(X))
-        sentences = [sentence if hasattr(sentence, "__len__") else list(sentence) for sentence in X]
+        given: Iterable[Any] = X
+        sentences = [sentence if isinstance(sentence, Sized) else list(sentence) for sentence in given]
         if not any(map(len, sentences)):
             return [[] for _ in sentences]
         read = TokenColumns(sentences, names=self.column_names_)
         found = iter(self.model.predict(self.sequences(read.columns)))
         return [next(found) if full else [] for full in read.full.tolist()]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Sentences, y: Sequence[Sequence[str]]) -> float:
         """The share of right labels. For other scores see `partita.metrics`."""
         pairs = [
             (best, label)
@@ -248,8 +274,8 @@ class ColumnTagger(SavedModel):
 
     def _number_attributes(self) -> None:
         """Let the templates number attributes as the model does."""
-        names = [] if self.model.hashing_ is not None else self.model.attributes_
-        self.templates._index = AttributeIndex(names, self.model.hashing_)
+        if self.model.hashing_ is None:
+            self.templates.number_as(self.model.attributes_)
 
     def _validate_loaded(self) -> None:
         self.model._validate_loaded()
@@ -279,10 +305,11 @@ class ColumnTagger(SavedModel):
         self._number_attributes()
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        check_is_fitted(self, "columns_", msg=NOT_FITTED)
         values, arrays = self.model._pack()
         templates, _ = self.templates.to_state()
-        own: dict[str, Any] = {"label": self.label_, "columns": self.columns_, "width": self.width_, "reading": self.reading}
-        own["names"] = self.column_names_
+        own: dict[str, Any] = {"label": self.label_, "columns": self.columns_, "width": self.width_}
+        own |= {"reading": dict(self.reading or {}), "names": self.column_names_}
         return {"templates": templates, "model": values, "summary": self.summary_, **own}, arrays
 
     @classmethod
@@ -296,16 +323,6 @@ class ColumnTagger(SavedModel):
         made.label_, made.columns_, made.width_ = values["label"], values["columns"], values["width"]
         made.summary_, made.column_names_ = values["summary"], values.get("names")
         return made
-
-
-def _select(columns: Columns, chosen: Sequence[int]) -> Columns:
-    return replace(columns, codes=columns.codes[:, chosen], vocabularies=tuple(columns.vocabularies[c] for c in chosen))
-
-
-def _check_width(columns: Columns, widths: Sequence[int], reason: str) -> None:
-    if columns.n_tokens and columns.n_columns not in widths:
-        expected = " or ".join(map(str, widths))
-        raise ValueError(f"{columns.where(0)}: {columns.n_columns} columns, but {expected} expected: {reason}")
 
 
 def _text(template: Template) -> str:

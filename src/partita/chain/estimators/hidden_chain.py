@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from ...core.arrays.simplex import normalized
 from ...core.parallel import Workers
+from ...core.parameters import Check, flag
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_flag, check_weights
+from ...core.types import LabelArray, Labels, RandomState, SampleWeight, SolverLike
+from ...core.validation import check_weights
 from ...estimators.class_sets import encode_examples
-from ...estimators.data import unchanged_on_failure
-from ...estimators.labels import split
+from ...estimators.trained import training
+from ..data.examples import Examples
+from ..data.hidden_states import clusters, hidden_pairs, parts
 from ..data.inputs import ChainInputs
-from ..data.sequences import ATTRIBUTES, SequenceData, counting, read_sequences
-from ..features.attributes import AttributeVectorizer
+from ..data.reading import Sequences, read_training
+from ..data.sequences import SequenceData
+from ..data.types import Lengths
 from ..features.chain import ChainFeatures
-from ..features.tied import TiedFeatures
-from ..objective.likelihood import ChainLikelihood
 from ..structure.chain import Chain
-from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
-from .weights import Tagging
+from ..structure.forbidden import BoolArray, Forbidden
+from .hidden_states import HiddenStates
+from .scores import ScoredSequences
 
 
 class HiddenChainCRF(ClassifierMixin, HiddenStates):
@@ -83,12 +88,14 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     array(['rises', 'falls'], dtype='<U5')
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {**HiddenStates.PARAMETERS, "shared": flag}
+
     def __init__(
         self,
         n_hidden: int = 3,
         shared: bool = False,
         l2: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         start_end: bool = True,
         hashing: int | None = None,
         fit_intercept: bool = True,
@@ -98,7 +105,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         max_iter: int = 500,
         tol: float = 2e-6,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_hidden = n_hidden
@@ -117,7 +124,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None) -> HiddenChainCRF:
+    @training
+    def fit(self, X: Sequences, y: Labels, lengths: Lengths = None, sample_weight: SampleWeight = None) -> HiddenChainCRF:
         """Fit to sequences X and their labels y. A failed fit changes nothing.
 
         Parameters
@@ -128,120 +136,96 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
             One for each sequence: a string or an integer, a set of these (one is right), or None (unknown).
         sample_weight : array of shape (n_sequences,), optional
         """
-        with unchanged_on_failure(self):
-            return self._fit(X, y, lengths, sample_weight)
+        examples = self._read(X, y, lengths, sample_weight)
+        classes = examples.labels.classes
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two different labels, got only {classes.tolist()[0]!r}")
+        self._fit_hidden(examples)
+        return self
 
-    def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any) -> HiddenChainCRF:
-        self._check_parameters()
-        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
+    def _read(self, X: Sequences, y: Labels, lengths: Lengths, sample_weight: SampleWeight) -> Examples:
+        """The sequences, each position with the label of its sequence."""
+        data = read_training(X, lengths, self.hashing)
         labels = encode_examples(y, len(data), "sequence")
         weights = check_weights("sample_weight", sample_weight, len(data))
         _check_not_empty(data, weights > 0.0)
-        data, weights, _ = counting(data, labels.take(np.repeat(np.arange(len(data)), data.lengths)), weights)
-        labels = data.labels.compact()  # type: ignore[union-attr]
-        n, H = len(labels.classes), self.n_hidden
-        if n < 2:
-            raise ValueError(f"y must hold at least two different labels, got only {labels.classes.tolist()[0]!r}")
-        self._check_size(n, int(data.offsets[-1]))
-        inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
-        rows = inputs.rows(data).X
-        states, features = hidden_labels(labels, H), self._features(inputs, data, rows, n)
-        layout = inputs.layout(features, states.classes, data.attributes)
-        group = _same_over_labels(features, H) if self.shared else np.arange(features.size)
-        tied: Any = TiedFeatures(features, group) if self.shared else features
-        # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
-        # penalty, and a shift of X changes nothing all the same.
-        penalty = inputs.strengths(layout, self.l2, 2, free=False)
-        first = np.unique(group, return_index=True)[1]  # a weight that is shared is penalised once
-        options: dict[str, Any] = {"sets": states.sets, "weights": weights, "penalty": penalty[first]}
-        options["forbidden"] = np.repeat(np.repeat(~np.eye(n, dtype=bool), H, axis=0), H, axis=1)
+        by_position = labels.take(np.repeat(np.arange(len(data)), data.lengths))
+        return Examples.of(data, by_position, weights, X).compact()
 
-        def guessed(random: np.random.Generator) -> ChainLikelihood:
-            if self.init == "kmeans":
-                h = clusters(rows, np.zeros_like(labels.codes) if self.shared else labels.codes, H, random)
-            else:
-                h = parts(data.offsets[:-1], len(labels.codes), H)
-            return ChainLikelihood(tied, np.where(labels.codes >= 0, labels.codes * H + h, states.codes), **options)
-
-        # The label of a sequence never changes within it, and any hidden state goes with it.
-        values = self._best(ChainLikelihood(tied, states.codes, **options), guessed).parameters[group]
-        trim = data.kind == ATTRIBUTES and not isinstance(X, SequenceData)
-        self._store_states(labels.classes, inputs, layout, values, options["forbidden"], trim)
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_flag("shared", self.shared)
-
-    def _features(self, inputs: ChainInputs, data: SequenceData, rows: Any, n_labels: int) -> ChainFeatures:
+    def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:
         """Weights of all attributes that occur with all states, and of transitions within a label."""
+        X, n_labels = examples.data.X, len(examples.labels.classes)
         n, ends = n_labels * self.n_hidden, bool(self.start_end)
-        present = inputs.varies if inputs.dense else np.bincount(data.X.indices, minlength=data.X.shape[1])
-        used = np.flatnonzero(present)
+        used = np.flatnonzero(inputs.varies if inputs.dense else np.bincount(X.indices, minlength=X.shape[1]))
         moves = hidden_pairs(np.repeat(np.arange(n_labels), 2).reshape(-1, 2), self.n_hidden, both=True)
         ones = inputs.intercept_pairs(np.arange(n))
         attribute = np.concatenate([np.repeat(used, n), ones[:, 0]])
         state = np.concatenate([np.tile(np.arange(n), len(used)), ones[:, 1]])
         workers = Workers(self.n_jobs)
-        return ChainFeatures(rows, data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
+        return ChainFeatures(rows, examples.data.offsets, n, attribute, state, moves, ends, ends, workers=workers)
 
-    def _tagging(self, X: Any, lengths: Any) -> Tagging:
-        tagging = Tagging(self, X, lengths)
-        _check_not_empty(tagging.data, True)
-        return tagging
+    def _ties(self, features: ChainFeatures) -> IntArray | None:
+        """Shared: weights of an attribute with the same hidden state are one, all others stand alone."""
+        if not self.shared:
+            return None
+        keys = features.attribute.astype(np.int64) * self.n_hidden + features.label % self.n_hidden
+        first, group = np.unique(keys, return_inverse=True)
+        return np.concatenate([group, len(first) + np.arange(features.size - features.n_state)])
 
-    def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+    def _forbidden(self, n_labels: int) -> Forbidden:
+        """The label of a sequence never changes within it, and any hidden state goes with it."""
+        H = self.n_hidden
+        return Forbidden(np.repeat(np.repeat(~np.eye(n_labels, dtype=bool), H, axis=0), H, axis=1))
+
+    def _guess(self, examples: Examples, rows: sp.csr_matrix, random: np.random.Generator) -> IntArray:
+        codes = examples.labels.codes
+        if self.init == "kmeans":
+            return clusters(rows, np.zeros_like(codes) if self.shared else codes, self.n_hidden, random)
+        return parts(examples.data.offsets[:-1], len(codes), self.n_hidden)
+
+    def _scored(self, X: Sequences, lengths: Lengths = None) -> ScoredSequences:
+        scored = super()._scored(X, lengths)
+        _check_not_empty(scored.data, np.ones(len(scored), bool))
+        return scored
+
+    def predict_log_proba(self, X: Sequences, lengths: Lengths = None) -> FloatArray:
         """Log-probability of every label for every sequence, shape (n_sequences, n_classes)."""
-        tagging, H = self._tagging(X, lengths), self.n_hidden_
-        if tagging.chain is None:
-            return np.zeros((0, len(self.classes_)))
+        scored, (n, H) = self._scored(X, lengths), (len(self.classes_), self.n_hidden_)
+        if scored.chain is None:
+            return np.zeros((0, n))
         # Each label is a chain of its own, with its hidden states.
-        (U, A), chain = tagging.potentials, Chain(H, tagging.data.lengths, self.n_jobs)
-        blocks = [slice(c * H, c * H + H) for c in range(len(self.classes_))]
+        (U, A), chain = scored.scores, Chain(H, scored.data.lengths, self.n_jobs)
+        blocks = [slice(c * H, c * H + H) for c in range(n)]
         log_z = np.column_stack([chain.log_partition((U[:, block], A[block, block])) for block in blocks])
         return np.asarray(log_z - logsumexp(log_z, axis=1, keepdims=True))
 
-    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+    def predict_proba(self, X: Sequences, lengths: Lengths = None) -> FloatArray:
         """Probability of every label for every sequence, shape (n_sequences, n_classes)."""
         return normalized(np.exp(self.predict_log_proba(X, lengths)))
 
-    def predict_marginals(self, X: Any, lengths: Any = None) -> FloatArray:
+    def predict_marginals(self, X: Sequences, lengths: Lengths = None) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""
         return self.predict_proba(X, lengths)
 
-    def predict(self, X: Any, lengths: Any = None) -> Any:
+    def predict(self, X: Sequences, lengths: Lengths = None) -> LabelArray:
         """The most probable label of every sequence."""
-        return self.classes_[self.predict_log_proba(X, lengths).argmax(axis=1)]
+        best = self.predict_log_proba(X, lengths).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
-    def hidden_proba(self, X: Any, lengths: Any = None) -> list[FloatArray]:
-        """For each sequence the probability of every label and hidden state, shape (positions, classes, n_hidden).
-
-        Sums over hidden states are the probabilities of the labels, the same at all positions.
-        """
-        tagging = self._tagging(X, lengths)
-        return split(self._hidden(tagging), tagging.data.offsets)
-
-    def log_likelihood(self, X: Any, y: Any, lengths: Any = None) -> float:
+    def log_likelihood(self, X: Sequences, y: Labels, lengths: Lengths = None) -> float:
         """Sum of the log-probabilities of the labels y, or of what is known of them."""
         log_p = self.predict_log_proba(X, lengths)
         allowed = encode_examples(y, len(log_p), "sequence", self.classes_).allowed()
         return float(logsumexp(np.where(allowed, log_p, -np.inf), axis=1).sum())
 
-    def score(self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Sequences, y: Labels, lengths: Lengths = None, sample_weight: SampleWeight = None) -> float:
         """The share of right labels, one of the set where y has a set; sequences where y is None do not count."""
         found = self.predict(X, lengths)
         weights = check_weights("sample_weight", sample_weight, len(found))
         return encode_examples(y, len(found), "sequence").share_right(found.tolist(), weights)
 
 
-def _check_not_empty(data: SequenceData, used: Any) -> None:
+def _check_not_empty(data: SequenceData, used: BoolArray) -> None:
     empty = (data.lengths == 0) & used
     if empty.any():
         raise ValueError(f"sequence {int(empty.argmax())} of X is empty: it has no position that could tell its label")
-
-
-def _same_over_labels(features: ChainFeatures, n_hidden: int) -> IntArray:
-    """Groups of weights: those of an attribute with the same hidden state are one, all others stand alone."""
-    keys = features.attribute.astype(np.int64) * n_hidden + features.label % n_hidden
-    first, group = np.unique(keys, return_inverse=True)
-    return np.concatenate([group, len(first) + np.arange(features.size - features.n_state)])

@@ -2,55 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...core.contracts.progress import Progress
+from ...core import Objective, Progress
 from ...core.parallel import Workers
-from ...core.results import FloatArray
-from ...estimators.labels import Labels
-from ..data.forbidden import Forbidden, check_possible
-from ..data.inputs import ChainInputs
-from ..data.sequences import ATTRIBUTES, SequenceData, labels_of, places, read_sequences
-from ..features.layout import ChainLayout
+from ...core.results import FloatArray, Solution, Status
+from ...estimators.labels import position_of
+from ..data.forbidden import check_possible
+from ..data.reading import Sequences, labels_of, read_sequences
+from ..data.sequences import ATTRIBUTES
+from ..data.types import LabelSequences, Lengths
 from ..structure.chain import Chain
-from .prediction import log_probabilities
-from .weights import align_columns, packed, potentials, vectorizer_of
+from .fitted_chain import vectorizer_of
+from .problem import ChainProblem
+from .scores import align_columns, log_probabilities, potentials
 
 
 class Holdout:
-    """A solver callback: keeps the parameters with the highest log-likelihood of held-out sequences."""
+    """A solver callback: keeps the parameters with the highest log-likelihood of held-out sequences.
+
+    Parameters
+    ----------
+    problem : ChainProblem
+        Of training.
+    X, y, lengths
+        The held-out sequences, as users give them; read as those of training were.
+    hashing : int or None
+        Of training.
+    patience : int
+        Iterations without improvement after which training stops.
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    scores : list of float
+        Mean log-likelihood of a position, by iteration.
+    best : array or None
+        The parameters with the highest one.
+    stopped : bool
+        Whether patience ran out.
+    """
 
     def __init__(
-        self, model: Any, data: SequenceData, labels: Labels, layout: ChainLayout, group: Any, tables: Forbidden
+        self,
+        problem: ChainProblem,
+        X: Sequences,
+        y: LabelSequences,
+        lengths: Lengths,
+        *,
+        hashing: int | None,
+        patience: int,
+        n_jobs: int | None,
     ) -> None:
-        self.data, self.labels, self.layout, self.group, self.tables = data, labels, layout, group, tables
-        self.patience, self.workers = model.patience, Workers(model.n_jobs)
-        lengths = data.lengths[data.lengths > 0]
-        if not len(lengths):
+        layout, inputs = problem.layout, problem.inputs
+        read = read_sequences(
+            *(X, lengths, vectorizer_of(layout.names, hashing)), fit=False, numeric=inputs.kind != ATTRIBUTES
+        )
+        data = align_columns(read, layout)
+        self.labels = labels_of(data, y, layout.classes)
+        check_possible(*(self.labels, data.offsets, problem.forbidden), lambda t: f"{position_of(t, data.offsets)} of y_dev")
+        counts = data.lengths[data.lengths > 0]
+        if not len(counts):
             raise ValueError("X_dev has no sequence with a position")
-        self.chain = Chain(layout.n_labels, lengths, model.n_jobs)
+        self.problem, self.patience, self.workers = problem, patience, Workers(n_jobs)
+        self.data, self.chain = inputs.rows(data), Chain(layout.n_labels, counts, n_jobs)
         self.scores: list[float] = []
         self.best: FloatArray | None = None
         self.stopped = False
 
-    @classmethod
-    def of(
-        cls, model: Any, X: Any, y: Any, lengths: Any, inputs: ChainInputs, layout: ChainLayout, group: Any, rules: Forbidden
-    ) -> Holdout:
-        """From sequences as users give them, read as those of training were."""
-        vectorizer = vectorizer_of(*packed(layout.names), model.hashing)
-        data = align_columns(read_sequences(X, lengths, vectorizer, fit=False, numeric=inputs.kind != ATTRIBUTES), layout)
-        labels = labels_of(data, y, layout.classes)
-        check_possible(labels, data.offsets, rules, places("y_dev", data.offsets))
-        return cls(model, inputs.rows(data), labels, layout, group, rules)
-
     def __call__(self, progress: Progress) -> bool:
-        scores = potentials(self.layout, progress.parameters[self.group], self.data, self.tables, self.workers)
-        value = float(log_probabilities(self.chain, scores, self.labels).sum()) / len(scores[0])
+        problem, weights = self.problem, self.problem.weights(progress.parameters)
+        found = potentials(problem.layout, weights, self.data, problem.forbidden, self.workers)
+        value = float(log_probabilities(self.chain, found, self.labels).sum()) / len(found[0])
         if not self.scores or value > max(self.scores):
             self.best = progress.parameters.copy()
         self.scores.append(value)
         self.stopped = len(self.scores) - 1 - int(np.argmax(self.scores)) >= self.patience
         return self.stopped
+
+    def status(self, solution: Solution) -> Status:
+        """Why training ended: an interrupt counts for more than patience."""
+        return Status.STALLED if self.stopped and solution.status is not Status.INTERRUPTED else solution.status
+
+    def chosen(self, solution: Solution, objective: Objective, scale: float) -> Solution:
+        """The run with the best parameters as its end; `scale` is that of the gradients of its trace."""
+        return solution if self.best is None else solution.at(objective.at(self.best), scale)

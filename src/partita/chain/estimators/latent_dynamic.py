@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...core.parallel import Workers
-from ...core.results import FloatArray, IntArray
-from ...core.validation import check_choice, check_real, check_weights
-from ...estimators.data import unchanged_on_failure
-from ...estimators.labels import Labels, split
-from ..data.inputs import ChainInputs, check_weighted
-from ..data.sequences import ATTRIBUTES, SequenceData, counting, labels_of, read_sequences
-from ..features.attributes import AttributeVectorizer
+from ...core.parameters import Check, choice, real
+from ...core.results import IntArray
+from ...core.types import RandomState, SampleWeight, SolverLike
+from ...core.validation import check_weights
+from ...estimators.trained import training
+from ..data.examples import Examples
+from ..data.hidden_states import clusters, hidden_pairs, parts
+from ..data.inputs import ChainInputs, WeightChoice
+from ..data.reading import Sequences, labels_of, read_training
+from ..data.types import Label, LabelSequences, Lengths
 from ..features.chain import ChainFeatures
-from ..objective.likelihood import ChainLikelihood
-from .chain_crf import FEATURES
-from .hidden_states import HiddenStates, clusters, hidden_labels, hidden_pairs, parts
-from .prediction import LabellingMixin
-from .weights import Tagging
+from .chain_model import FEATURES
+from .hidden_states import HiddenStates
+from .labelling import SequenceLabeller
+from .scores import decode
 
 
-class LatentDynamicCRF(LabellingMixin, HiddenStates):
+class LatentDynamicCRF(HiddenStates, SequenceLabeller):
     """A chain that labels every position, with hidden states for every label (Morency, Quattoni and Darrell, 2007).
 
     The chain runs over states (label, hidden state); the probability of a labelling is the sum over the states that belong
@@ -95,11 +99,18 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
     [['no', 'no', 'mark', 'no', 'no', 'mark']]
     """
 
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {
+        **HiddenStates.PARAMETERS,
+        "features": choice(*FEATURES),
+        "transitions": choice(*FEATURES),
+        "min_frequency": real(0.0, optional=True),
+    }
+
     def __init__(
         self,
         n_hidden: int = 2,
         l2: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         features: str = "observed",
         transitions: str = "observed",
         start_end: bool = False,
@@ -112,7 +123,7 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         max_iter: int = 500,
         tol: float = 2e-6,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_hidden = n_hidden
@@ -133,7 +144,10 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, lengths: Any = None, sample_weight: Any = None) -> LatentDynamicCRF:
+    @training
+    def fit(
+        self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None, sample_weight: SampleWeight = None
+    ) -> LatentDynamicCRF:
         """Fit to sequences X and the labels y of their positions. A failed fit changes nothing.
 
         Parameters
@@ -142,69 +156,34 @@ class LatentDynamicCRF(LabellingMixin, HiddenStates):
             As in `ChainCRF`. y may be None if X is `SequenceData` with labels.
         sample_weight : array of shape (n_sequences,), optional
         """
-        with unchanged_on_failure(self):
-            return self._fit(X, y, lengths, sample_weight)
-
-    def _fit(self, X: Any, y: Any, lengths: Any, sample_weight: Any) -> LatentDynamicCRF:
-        self._check_parameters()
-        data = read_sequences(X, lengths, AttributeVectorizer(hashing=self.hashing), fit=True)
+        data = read_training(X, lengths, self.hashing)
         labels = labels_of(data, y)
         weights = check_weights("sample_weight", sample_weight, len(data))
-        data, weights, _ = counting(data, labels, weights)
-        labels = data.labels.compact()  # type: ignore[union-attr]
-        self._check_size(len(labels.classes), int(data.offsets[-1]))
-        states = hidden_labels(labels, self.n_hidden)
-        inputs = ChainInputs.of(data, weights, float(self.l2), bool(self.fit_intercept))
-        rows = inputs.rows(data).X
-        features = self._features(inputs, data, rows, labels)
-        layout = inputs.layout(features, states.classes, data.attributes)
-        # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
-        # penalty, and a shift of X changes nothing all the same.
-        penalty = inputs.strengths(layout, self.l2, 2, free=False)
-
-        def make(codes: IntArray) -> ChainLikelihood:
-            return ChainLikelihood(features, codes, sets=states.sets, weights=weights, penalty=penalty)
-
-        def guessed(random: np.random.Generator) -> ChainLikelihood:
-            if self.init == "kmeans":
-                h = clusters(rows, labels.codes, self.n_hidden, random)
-            else:
-                changes = 1 + np.flatnonzero(np.diff(labels.codes))
-                h = parts(np.union1d(data.offsets[:-1], changes), len(labels.codes), self.n_hidden)
-            return make(np.where(labels.codes >= 0, labels.codes * self.n_hidden + h, states.codes))
-
-        values = self._best(make(states.codes), guessed).parameters
-        trim = data.kind == ATTRIBUTES and not isinstance(X, SequenceData)
-        self._store_states(labels.classes, inputs, layout, values, None, trim)
+        self._fit_hidden(Examples.of(data, labels, weights, X).compact())
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("features", self.features, FEATURES)
-        check_choice("transitions", self.transitions, FEATURES)
-        check_real("min_frequency", 0.0 if self.min_frequency is None else self.min_frequency, minimum=0.0)
-
-    def _features(self, inputs: ChainInputs, data: SequenceData, rows: Any, labels: Labels) -> ChainFeatures:
-        pairs, moves = inputs.pairs(self, data, labels)
-        check_weighted(self, pairs, moves)
+    def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:
+        """What has a weight with a label has one with each of its hidden states."""
+        weighted = WeightChoice(self.features, self.transitions, self.start_end, self.min_frequency)
+        pairs, moves = inputs.pairs(weighted, examples.data, examples.labels)
+        weighted.check(pairs, moves)
         state, moves = hidden_pairs(pairs, self.n_hidden, both=False), hidden_pairs(moves, self.n_hidden, both=True)
-        n, ends = len(labels.classes) * self.n_hidden, bool(self.start_end)
-        state = np.concatenate([state, inputs.intercept_pairs(np.arange(n))])
-        workers = Workers(self.n_jobs)
-        return ChainFeatures(rows, data.offsets, n, state[:, 0], state[:, 1], moves, ends, ends, workers=workers)
+        n, ends = len(examples.labels.classes) * self.n_hidden, bool(self.start_end)
+        state, workers = np.concatenate([state, inputs.intercept_pairs(np.arange(n))]), Workers(self.n_jobs)
+        return ChainFeatures(*(rows, examples.data.offsets, n, state[:, 0], state[:, 1], moves, ends, ends), workers=workers)
 
-    def _labels_as_states(self, labels: Labels) -> Labels:
-        return hidden_labels(labels, self.n_hidden_)
+    def _guess(self, examples: Examples, rows: sp.csr_matrix, random: np.random.Generator) -> IntArray:
+        codes = examples.labels.codes
+        if self.init == "kmeans":
+            return clusters(rows, codes, self.n_hidden, random)
+        changes = 1 + np.flatnonzero(np.diff(codes))
+        return parts(np.union1d(examples.data.offsets[:-1], changes), len(codes), self.n_hidden)
 
-    def _label_marginals(self, tagging: Tagging) -> FloatArray:
-        return np.asarray(self._hidden(tagging).sum(axis=2))
+    def predict(self, X: Sequences, lengths: Lengths = None) -> list[list[Label]]:
+        """The most probable label of every position: the one whose hidden states together have the highest probability.
 
-    def predict(self, X: Any, lengths: Any = None) -> list[list[Any]]:
-        """The most probable label of every position: the one whose hidden states together have the highest probability."""
-        tagging = Tagging(self, X, lengths)
-        return tagging.decode(self._hidden(tagging).sum(axis=2).argmax(axis=1))
-
-    def hidden_proba(self, X: Any, lengths: Any = None) -> list[FloatArray]:
-        """For each sequence the probability of every label and hidden state, shape (positions, labels, n_hidden)."""
-        tagging = Tagging(self, X, lengths)
-        return split(self._hidden(tagging), tagging.data.offsets)
+        By forward-backward, position by position: the most probable labelling as a whole cannot be found in reasonable time.
+        """
+        scored = self._scored(X, lengths)
+        best = self.chain_.label_marginals(scored).argmax(axis=1)
+        return decode(self.chain_.labels, best, scored.offsets)

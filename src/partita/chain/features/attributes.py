@@ -116,11 +116,16 @@ class Indexed:
     """What makers of attributes share: options, and the index of names once they are fitted."""
 
     def __init__(self, min_frequency: int, hashing: int | None) -> None:
-        self.min_frequency = check_count("min_frequency", min_frequency)
+        self.min_frequency: int = check_count("min_frequency", min_frequency)
         if hashing is not None and min_frequency > 1:
             raise ValueError("min_frequency needs a table of names, which hashing does not keep; set one of them")
         self.hashing = hashing
         self._index = None if hashing is None else AttributeIndex(hashing=hashing)
+
+    def number_as(self, names: Iterable[str]) -> None:
+        """Let attributes have the columns that they have in a list of names; with `hashing` there is nothing to do."""
+        if self.hashing is None:
+            self._index = AttributeIndex(names)
 
     @property
     def attributes_(self) -> list[str]:

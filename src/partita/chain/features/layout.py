@@ -140,6 +140,13 @@ class ChainLayout:
             columns = AttributeIndex(other.names).find(self.names).astype(np.int64)
         return np.append(columns, other.n_columns if other.intercept else -1) if self.intercept else columns
 
+    def needed(self, used: Any) -> Any:
+        """Which weights a model keeps, of those that are `used`: of starts, ends and intercepts, all."""
+        keep = np.array(used)
+        keep[sum(self.sizes[:2]) :] = True
+        keep[: len(self.state)] |= self.state[:, 0] >= self.n_columns
+        return keep
+
     def restrict(self, keep: Any) -> ChainLayout:
         """Without some of the weights of attributes and transitions; `keep` has an entry for every parameter."""
         state, transitions, _, _ = self.parts(keep)

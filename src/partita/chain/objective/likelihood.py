@@ -25,6 +25,7 @@ from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
 from ..kernels.likelihood_pass import accumulate
 from ..kernels.tuples import WHOLE, Chains, Totals, Weights, Windows
+from ..structure.forbidden import Forbidden
 from ..structure.forward_backward import ChainSums, transition_factors
 from .batches import ChainBatches, observed
 from .majorization import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
@@ -51,12 +52,10 @@ class ChainObjective(PenalizedObjective):
         Weights of the chains.
     penalty : float or array of shape (size,)
         The l2 of each parameter.
-    forbidden : bool array of shape (n_labels, n_labels), optional
-        Transitions that are impossible.
+    forbidden : Forbidden, optional
+        Transitions, starts and ends that are impossible.
     linear : array of shape (size,), optional
         Coefficients of a linear term that is added to F.
-    forbidden_starts, forbidden_ends : bool arrays of shape (n_labels,), optional
-        Labels that cannot stand first, or last.
     """
 
     costly_rays = True
@@ -70,9 +69,7 @@ class ChainObjective(PenalizedObjective):
         weights: Any = None,
         penalty: float | FloatArray = 0.0,
         linear: FloatArray | None = None,
-        forbidden: Any = None,
-        forbidden_starts: Any = None,
-        forbidden_ends: Any = None,
+        forbidden: Forbidden | None = None,
         workers: Workers | None = None,
     ) -> None:
         n = features.n_labels
@@ -87,12 +84,13 @@ class ChainObjective(PenalizedObjective):
         self.lengths = np.diff(features.offsets)
         self.scale = float(held_down(self.weights) @ self.lengths)
         self.penalty = check_penalty(penalty, self.size)
-        self.forbidden = None if forbidden is None else np.asarray(forbidden, dtype=bool)
-        self.forbidden_starts = np.asarray(np.zeros(n) if forbidden_starts is None else forbidden_starts, dtype=bool)
-        self.forbidden_ends = np.asarray(np.zeros(n) if forbidden_ends is None else forbidden_ends, dtype=bool)
+        self.forbidden = Forbidden() if forbidden is None else forbidden
+        if not isinstance(self.forbidden, Forbidden):
+            raise ValueError(f"forbidden must be Forbidden(transitions, starts, ends), got {type(forbidden).__name__}")
         self.partial = self._partial()
         self.convex = self.partial is None
-        self.ruled = self.forbidden is not None or bool(self.forbidden_starts.any() or self.forbidden_ends.any())
+        transitions, *ends = self.forbidden
+        self.ruled = transitions is not None or any(rule is not None and bool(rule.any()) for rule in ends)
         self.capabilities = self._offers(plain=self.convex and not self.ruled and linear is None)
         self.buffers = Buffers((features.n_positions, n))
         self.in_one_pass = self.convex and features.streams is not None
@@ -132,15 +130,17 @@ class ChainObjective(PenalizedObjective):
             return
         f, y = self.features, self.y
         bad = np.zeros(f.n_positions, bool)
-        if self.forbidden is not None:
+        transitions, starts, ends = self.forbidden
+        if transitions is not None:
             pair = np.zeros(f.n_positions, bool)
             pair[1:] = (y[1:] >= 0) & (y[:-1] >= 0)
             pair[f.offsets[:-1]] = False
             where = np.flatnonzero(pair)
-            bad[where] = self.forbidden[y[where - 1], y[where]]
-        for ends, places in ((self.forbidden_starts, f.offsets[:-1]), (self.forbidden_ends, f.offsets[1:] - 1)):
-            known = places[y[places] >= 0]
-            bad[known] |= ends[y[known]]
+            bad[where] = transitions[y[where - 1], y[where]]
+        for rule, rows in ((starts, f.offsets[:-1]), (ends, f.offsets[1:] - 1)):
+            if rule is not None:
+                known = rows[y[rows] >= 0]
+                bad[known] |= rule[y[known]]
         if bad.any():
             t = int(bad.argmax())
             s = int(np.searchsorted(f.offsets, t, side="right")) - 1
@@ -166,7 +166,7 @@ class ChainObjective(PenalizedObjective):
         each = np.repeat(self.weights, self.lengths)
         return each, each
 
-    def idle(self) -> Self:
+    def without_buffers(self) -> Self:
         """Self, without the memory that it keeps from one evaluation to the next."""
         self._parts, self.buffers = None, Buffers(self.buffers.shape)
         return self
@@ -177,12 +177,7 @@ class ChainObjective(PenalizedObjective):
     def scores(self, theta: FloatArray, out: FloatArray) -> Scores:
         """Scores of labels, in `out`, and of transitions; -inf where they are forbidden."""
         U, A = self.features.forward(theta, out)
-        if self.forbidden is not None:
-            A[self.forbidden] = -np.inf
-        for label in np.flatnonzero(self.forbidden_starts):
-            U[self.features.offsets[:-1], label] = -np.inf
-        for label in np.flatnonzero(self.forbidden_ends):
-            U[self.features.offsets[1:] - 1, label] = -np.inf
+        self.forbidden.mask(U, A, self.features.offsets)
         return U, A
 
     def sums(self, scores: Scores) -> Any:
@@ -222,12 +217,14 @@ class ChainObjective(PenalizedObjective):
 
     def _ruled(self, weights: Weights) -> Weights:
         """The weights with -inf for what is forbidden, and zeros for starts and ends that have none."""
+        transitions, starts, ends = self.forbidden
         A, n = weights.transitions, self.features.n_labels
-        if self.forbidden is not None:
-            A = np.where(self.forbidden, -np.inf, A)
         first, last = (part if len(part) else np.zeros(n) for part in (weights.first, weights.last))
-        first, last = np.where(self.forbidden_starts, -np.inf, first), np.where(self.forbidden_ends, -np.inf, last)
-        return weights._replace(transitions=A, first=first, last=last)
+        return weights._replace(
+            transitions=A if transitions is None else np.where(transitions, -np.inf, A),
+            first=first if starts is None else np.where(starts, -np.inf, first),
+            last=last if ends is None else np.where(ends, -np.inf, last),
+        )
 
 
 @dataclass(frozen=True)
