@@ -58,7 +58,7 @@ class UnknownSets(FreeSets):
         self.graph, self.options, self.workers = graph, options, graph.workers
         self.states = np.ascontiguousarray(states, dtype=np.int64)
         self.row_weights = np.ascontiguousarray(weights, dtype=np.float64)
-        self._scopes = (graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
+        self._scopes = kernels.Tables(graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
         self._ranges_of_rows = Workers.ranges(len(self.states), 4.0 * len(self.states) * len(graph.members))
         sets = self._find()
         self._compile(sets, np.ones(len(sets.members), bool), MOST)
@@ -115,7 +115,7 @@ class UnknownSets(FreeSets):
         self._items, self._trees = ((np.flatnonzero(part), sets[part], rows[part], weights[part]) for part in (~big, big))
         parts = np.zeros((len(self._ranges_of_rows), self.graph.size))
         tasks = [
-            (self.states, self.row_weights, *self._scopes, lo, hi, parts[i])
+            (self.states, self.row_weights, self._scopes, lo, hi, parts[i])
             for i, (lo, hi) in enumerate(self._ranges_of_rows)
         ]
         self.workers.run(kernels.settled_counts, tasks)
@@ -155,7 +155,7 @@ class UnknownSets(FreeSets):
         """The sum of each row alone."""
         out = np.empty(len(self.states))
         self.workers.run(
-            kernels.settled_sums, [(self.states, u, *self._scopes, lo, hi, out) for lo, hi in self._ranges_of_rows]
+            kernels.settled_sums, [(self.states, u, self._scopes, lo, hi, out) for lo, hi in self._ranges_of_rows]
         )
         log_z = self._evaluate(u, np.zeros(0))
         if self.tree is not None:
