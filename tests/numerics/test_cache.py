@@ -89,3 +89,24 @@ def test_a_cache_that_is_full_is_left_alone(monkeypatch):
     with pytest.warns(UserWarning, match="NUMBA_CACHE_DIR"):
         assert kernel(1.0) == 2.0
     assert kernel(1) == 2.0
+
+
+TUPLES = """
+import numpy as np
+from partita.chain.kernels.attributes import common_scores
+from partita.chain.kernels.tuples import Entries
+entries = Entries(np.zeros(0), np.array([1, 0], np.uint32), np.array([0, 2], np.uint64))
+U = np.empty((1, 2))
+common_scores(entries, np.array([[1.0, 2.0], [3.0, 5.0]]), 0, 1, U)
+print(*U[0], sum(common_scores.stats.cache_hits.values()), sum(common_scores.stats.cache_misses.values()))
+"""
+
+
+def test_kernels_of_named_tuples_are_compiled_by_the_first_process_only(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+    command, answers = [sys.executable, "-c", TUPLES], []
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        answers.append(done.stdout.split())
+    assert answers == [["4.0", "7.0", "0", "1"], ["4.0", "7.0", "1", "0"]]

@@ -88,9 +88,6 @@ def add_outer(X, Y, start, stop, C):
         c += vectors * LANES
 
 
-# What is called for every chain or position takes arrays one by one: taken out of a tuple, each would be counted.
-
-
 @sum_kernel
 def forward(U, M, shift, start, stop, alpha, B):
     """Forward messages of one chain; returns log Z, NaN if it is hard. B gets exp(U) up to a factor per position."""

@@ -20,9 +20,9 @@ ROOM = 512
 def accumulate(attributes, values, weights, transitions, chains, windows, variance, lo, hi, totals):
     """Sum the weighted expectations of the features of the chains lo..hi into `totals`; returns how many chains are hard.
 
-    Sums are taken with other `values` of common and rare attributes, which may be their squares; with `variance`, of
-    variances instead of expectations. If there are `windows`, they are summed over instead of the chains, and have the
-    weights. `weights` have what labels get for standing first and last, zeros if that is nothing.
+    Sums are taken with the pair of `values` in place of those of common and rare attributes: the same, or their squares;
+    with `variance`, of variances instead of expectations. If there are `windows`, they are summed over instead of the
+    chains, and the weights of `chains` are theirs. `weights` always have what labels get for standing first and last.
     """
     offsets, w = chains
     common, rare, label = attributes
