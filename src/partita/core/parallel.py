@@ -69,7 +69,7 @@ class Workers:
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
-        self.threads = thread_count(n_jobs)
+        self.threads: int = thread_count(n_jobs)
 
     @staticmethod
     def ranges(count: int, operations: float) -> list[tuple[int, int]]:

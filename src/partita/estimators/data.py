@@ -180,7 +180,8 @@ class unchanged_on_failure:
     """
 
     def __init__(self, estimator: Any) -> None:
-        self.estimator, self.before = estimator, dict(estimator.__dict__)
+        self.estimator: Any = estimator
+        self.before: dict[str, Any] = dict(estimator.__dict__)
 
     def __enter__(self) -> None:
         pass

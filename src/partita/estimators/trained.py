@@ -129,8 +129,11 @@ class Trained(SavedModel, BaseEstimator):
 
     def _store_run(self, solution: Solution, status: Status | None = None) -> None:
         """Keep how the run went; `status` where the estimator knows better than the solver why it ended."""
-        self.n_iter_, self.trace_ = solution.n_iter, solution.trace
-        self.status_ = solution.status if status is None else status
+        self._store_end(solution.n_iter, solution.trace, solution.status if status is None else status)
+
+    def _store_end(self, n_iter: int, trace: Trace, status: Status) -> None:
+        """Keep how training ended, where that was no run of a solver."""
+        self.n_iter_, self.trace_, self.status_ = n_iter, trace, status
 
     def _warn_if_short(self, solution: Solution, also: str = "", held_out: bool | None = None) -> None:
         """One `ConvergenceWarning` for a run that ended before its tolerance, or for the reason in `also`.

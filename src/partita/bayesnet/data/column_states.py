@@ -32,13 +32,13 @@ class StateNames:
     """
 
     def __init__(self, states: Sequence[Any]) -> None:
-        self.states = list(states)
-        self.lookup = {label: code for code, label in enumerate(self.states)}
-        self.kind = kind_of(type(self.states[0]))
+        self.states: list[Any] = list(states)
+        self.lookup: dict[Any, int] = {label: code for code, label in enumerate(self.states)}
+        self.kind: str = kind_of(type(self.states[0]))
         self.numbers: dict[Any, int] = self.lookup if self.kind != "text" else {}
         self.truths: dict[Any, int] = self.lookup if self.kind != "text" else {}
         #: Whether numbers count states.
-        self.counted = False
+        self.counted: bool = False
         if self.kind == "text":
             named = [(whole(float(label)), code) for label, code in self.lookup.items() if NUMBER.fullmatch(label)]
             self.numbers = dict(named)

@@ -140,10 +140,13 @@ class NetworkLayout:
     def __init__(
         self, nodes: list[Name], parents: dict[Name, tuple[Name, ...]], states: dict[Name, list[Any]], hidden: Sequence[Name]
     ) -> None:
-        self.nodes, self.parents, self.states, self.hidden = nodes, parents, states, tuple(hidden)
-        self.discrete = [name for name in nodes if name in states]
-        self.gaussian = [name for name in nodes if name not in states]
-        self.number = {name: v for v, name in enumerate(self.discrete)}
+        self.nodes: list[Name] = nodes
+        self.parents: dict[Name, tuple[Name, ...]] = parents
+        self.states: dict[Name, list[Any]] = states
+        self.hidden: tuple[Name, ...] = tuple(hidden)
+        self.discrete: list[Name] = [name for name in nodes if name in states]
+        self.gaussian: list[Name] = [name for name in nodes if name not in states]
+        self.number: dict[Name, int] = {name: v for v, name in enumerate(self.discrete)}
         for name in nodes:
             entries = product(len(states[each]) for each in (*parents[name], name) if each in states)
             if entries > MOST_ENTRIES:
@@ -151,7 +154,7 @@ class NetworkLayout:
                     f"the distributions of {name!r} given {len(parents[name])} parents have {entries} entries, more than "
                     f"{MOST_ENTRIES}: give it fewer parents, or variables fewer states"
                 )
-        self.net = BayesNet(
+        self.net: BayesNet = BayesNet(
             [len(states[name]) for name in self.discrete],
             [tuple(self.number[parent] for parent in parents[name]) for name in self.discrete],
             [tuple(self.number[parent] for parent in parents[name]) for name in self.gaussian],

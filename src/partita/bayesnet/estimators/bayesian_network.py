@@ -158,8 +158,6 @@ class BayesianNetwork(Trained, NetworkInference):
         "verbose": verbosity,
     }
 
-    nodes_: list[Hashable]
-    hidden_: tuple[Hashable, ...]
     objective_: float
     objectives_: FloatArray
     traces_: list[FloatArray]
@@ -208,7 +206,7 @@ class BayesianNetwork(Trained, NetworkInference):
         problem = NetworkProblem.of(layout, states, values, weights)
         best, solutions = self._learn(problem)
         self._store(problem, best, solutions)
-        self._keep_columns(table, layout)
+        self._store_columns(table, layout)
         self._warn_if_short(best)
         return self
 
@@ -218,24 +216,11 @@ class BayesianNetwork(Trained, NetworkInference):
         return layout, *layout.read(table, fitted=False, known=table.names or ())
 
     def _store(self, problem: NetworkProblem, best: Solution, solutions: list[Solution | None]) -> None:
-        layout = problem.layout
-        self.nodes_, self.parents_, self.states_ = layout.nodes, layout.parents, layout.states
-        self.hidden_, self.variance_ = layout.hidden, self.variance
-        self.parameters_, self.location_, self.scale_ = best.parameters, problem.location, problem.scale
+        self._store_network(problem.layout, best.parameters, (problem.location, problem.scale), self.variance)
         self.objective_ = best.value
         self.objectives_ = end_values(solutions)
         self.traces_ = [np.zeros(0) if s is None else s.trace.objective for s in solutions]
         self._store_run(best)
-
-    def _keep_columns(self, table: Table, layout: NetworkLayout) -> None:
-        """Remember what the columns were: arrays that come later are read in the same order."""
-        names = table.names if table.names is not None and set(table.names) & set(layout.nodes) else None
-        self.table_ = table.kind
-        self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
-        self.n_features_in_ = len(layout.nodes) - len(layout.hidden) if names is None else len(names)
-        self._forget("feature_names_in_", "_given")
-        if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _learn(self, problem: NetworkProblem) -> Ends:
         self._forget("_convex")
@@ -337,5 +322,4 @@ class BayesianNetwork(Trained, NetworkInference):
         if "trace_" in vars(self):
             check_run(self)
         if "columns_" not in vars(self):  # a file of an older version
-            names = self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else None
-            self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
+            self._name_columns(self.feature_names_in_.tolist() if "feature_names_in_" in vars(self) else None, layout)

@@ -20,7 +20,7 @@ from ...core.validation import check_count, check_weights
 from ...core.warn import warn
 from ..bif import DiscreteNetwork, write_bif
 from ..data.network import NetworkLayout
-from ..data.tables import read_table
+from ..data.tables import Table, read_table
 from ..objective import NEVER, NetworkLikelihood
 from .parts import PARTS, checked_layout, given_parts
 
@@ -36,6 +36,8 @@ class NetworkInference(BaseEstimator):
     hidden: Mapping[Any, int | Sequence[Hashable]] | Sequence[Hashable] | None
     gaussian: Sequence[Hashable] | None
     n_jobs: int | None
+    nodes_: list[Hashable]
+    hidden_: tuple[Hashable, ...]
     parents_: dict[Hashable, tuple[Hashable, ...]]
     states_: dict[Hashable, list[Any]]
     parameters_: FloatArray
@@ -70,6 +72,29 @@ class NetworkInference(BaseEstimator):
         self.__dict__.update(parts)
         self._given = True
         return True
+
+    def _store_network(
+        self, layout: NetworkLayout, parameters: FloatArray, units: tuple[FloatArray, FloatArray], variance: str
+    ) -> None:
+        """Keep what was learned; `units` are the location and scale of Gaussian variables."""
+        self.nodes_, self.parents_, self.states_, self.hidden_ = layout.nodes, layout.parents, layout.states, layout.hidden
+        self.parameters_, self.variance_ = parameters, variance
+        self.location_, self.scale_ = units
+
+    def _store_columns(self, table: Table, layout: NetworkLayout) -> None:
+        """Remember what the columns were: arrays that come later are read in the same order."""
+        names = table.names if table.names is not None and set(table.names) & set(layout.nodes) else None
+        self.table_ = table.kind
+        self._name_columns(names, layout)
+        self.n_features_in_ = len(layout.nodes) - len(layout.hidden) if names is None else len(names)
+        for name in ("feature_names_in_", "_given"):
+            self.__dict__.pop(name, None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _name_columns(self, names: Sequence[Hashable] | None, layout: NetworkLayout) -> None:
+        """Which variable each column of the fit was, None for one that was ignored."""
+        self.columns_ = None if names is None else [name if name in layout.parents else None for name in names]
 
     def _layout(self) -> NetworkLayout:
         if "parameters_" not in vars(self):

@@ -138,7 +138,7 @@ class SoftmaxRegression(ClassifierMixin, Trained):
         "random_state": seed,
         "verbose": verbosity,
     }
-    TRANSIENT = ("_ended", "_memory")
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_ended", "_memory")
 
     coef_: FloatArray
     intercept_: FloatArray
@@ -301,9 +301,8 @@ class SoftmaxRegression(ClassifierMixin, Trained):
         self.coef_, self.intercept_, self.n_seen_ = learned.coefficients, learned.intercepts, learned.seen
         self.log_prior_ = self._model().log_prior(len(self.classes_))
         self._memory = learned.memory
-        self.n_iter_ = 0 if learned.memory is None else learned.memory.stream.steps
-        self.status_ = Status.STREAM
-        self.trace_ = Trace(*np.zeros((4, 0)))
+        steps = 0 if learned.memory is None else learned.memory.stream.steps
+        self._store_end(steps, Trace(*np.zeros((4, 0))), Status.STREAM)
         self._forget("_ended", "kkt_residual_")
 
     @available(_can_stream)
@@ -318,7 +317,7 @@ class SoftmaxRegression(ClassifierMixin, Trained):
             pass_on_in_search()
             if not hasattr(self, "coef_"):
                 raise
-            self.status_ = Status.INTERRUPTED
+            self._store_end(self.n_iter_, self.trace_, Status.INTERRUPTED)
         if not hasattr(self, "coef_"):
             raise ValueError("batches is empty: there was nothing to learn from")
         return self

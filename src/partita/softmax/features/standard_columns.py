@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ...core.results import FloatArray
 from .linear import row_space
@@ -42,7 +43,7 @@ class StandardColumns:
 
     def __init__(self, X: Any, weights: FloatArray, l2: float, intercept: bool, rotate: bool = True) -> None:
         self.l2 = l2
-        self.mean = np.zeros(X.shape[1])
+        self.mean: FloatArray = np.zeros(X.shape[1])
         self.Q: FloatArray | None = None
         sparse = sp.issparse(X)
         wide = rotate and not sparse and WIDE * len(X) <= X.shape[1]
@@ -54,13 +55,13 @@ class StandardColumns:
         size = _largest(X)
         # In units of the largest entry: squares of very large and very small numbers are out of range.
         spread = size * _root_mean_square(X.multiply(1.0 / size).tocsr() if sparse else X / size, weights)
-        self.varies = spread > 0.0
+        self.varies: NDArray[np.bool_] = spread > 0.0
         if wide or sparse:
             unit = spread.max() or 1.0
             spread = np.full(len(spread), unit * np.sqrt(np.mean((spread / unit) ** 2)))
         spread = np.hypot(spread, np.sqrt(l2 / (CURVATURE * weights.sum())))
-        self.spread = np.where(spread > 0.0, spread, 1.0)
-        self.rows = X * (1.0 / self.spread[0]) if sparse else X / self.spread
+        self.spread: FloatArray = np.where(spread > 0.0, spread, 1.0)
+        self.rows: Any = X * (1.0 / self.spread[0]) if sparse else X / self.spread
         if wide:
             self.rows, self.Q = row_space(self.rows)
 
@@ -92,6 +93,8 @@ class RowSpace:
     mixed = True
 
     def __init__(self, X: FloatArray) -> None:
+        self.rows: FloatArray
+        self.Q: FloatArray
         self.rows, self.Q = row_space(X)
 
     def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -109,8 +112,8 @@ class Centred:
     mixed = False
 
     def __init__(self, X: FloatArray, weights: FloatArray) -> None:
-        self.mean = np.average(X, axis=0, weights=weights)
-        self.rows = X - self.mean
+        self.mean: FloatArray = np.average(X, axis=0, weights=weights)
+        self.rows: FloatArray = X - self.mean
 
     def to_rows(self, coefficients: FloatArray, intercepts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights for the rows from weights for X."""
