@@ -9,14 +9,16 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import chi2
 from structures import STRUCTURES, Truth, arrays, total
 
-from partita import Status
+from partita import Status, TooLargeError
+from partita.bayesnet.structure.bayes_net import BayesNet
 from partita.core import parallel
 from partita.graph.oracles.viterbi import ChainOracle
 from partita.matching.structure.common import Matchings
-from partita.structures import Categorical, Chain, FactorGraph
+from partita.structures import BipartiteMatching, Categorical, Chain, FactorGraph, Matching
 
 few = settings(max_examples=25)
 table = pytest.mark.parametrize("name", STRUCTURES)
+batches = pytest.mark.parametrize("name", [name for name, row in STRUCTURES.items() if row.join])
 
 
 def same(found, expected, **tolerances):
@@ -35,6 +37,29 @@ def test_outputs_are_listed_once_each(name):
     found, expected = row.structure.enumerate(), row.listed[0]
     assert found.dtype == np.int64
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        Categorical([3] * 20),
+        Chain(2, [10**6]),
+        FactorGraph.grid(5, 5),
+        BipartiteMatching(12),
+        BipartiteMatching(200),
+        Matching(20),
+        Matching(40, perfect=False),
+        BayesNet([2] * 30, [()] * 30),
+    ],
+    ids=lambda structure: type(structure).__name__,
+)
+def test_too_many_outputs_are_not_listed(structure):
+    with pytest.raises(TooLargeError, match=r"to enumerate; the limit is 1048576\. Ask for"):
+        structure.enumerate()
+
+
+def test_a_graph_without_perfect_matching_has_no_outputs():
+    assert Matching([(0, 1), (0, 2), (0, 3)]).enumerate().shape == (0, 4)
 
 
 @table
@@ -103,7 +128,7 @@ def test_what_all_outputs_have_in_common_shifts_log_z(name, data):
     same(after.marginals, before.marginals, rtol=1e-7, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", [name for name, row in STRUCTURES.items() if row.join])
+@batches
 @few
 @given(st.data())
 def test_a_batch_is_its_examples_one_by_one(name, data):
@@ -139,25 +164,41 @@ def test_threads_change_no_bit(name, monkeypatch):
         np.testing.assert_array_equal(one, two)
 
 
-@table
-def test_draws_have_the_probabilities(name):
-    row, size = STRUCTURES[name], 4000
-    structure = row.structure
-    potentials = row.normalised(structure, row.potentials(1.0, 0.2, 3))
-    truth = Truth(row, potentials)
-    draws = structure.sample(potentials, size, random_state=0)
-    np.testing.assert_array_equal(draws, structure.sample(potentials, size, np.random.default_rng(0)))
-    assert draws.shape == (size, *structure.argmax(potentials)[0].shape)
+def surprise(draws, truth):
+    """The probability of counts at least as far from what is expected."""
     counts = np.bincount([truth.number(y) for y in draws], minlength=len(truth.p))
     assert not counts[truth.scores == -np.inf].any()
-    expected = size * truth.p.astype(np.float64)
+    expected = len(draws) * truth.p.astype(np.float64)
     often = expected >= 5.0
     terms = (counts - expected)[often] ** 2 / expected[often]
     rest = expected[~often].sum()
     if rest >= 5.0:
         terms = np.append(terms, (counts[~often].sum() - rest) ** 2 / rest)
     assert len(terms) >= 2
-    assert chi2.sf(terms.sum(), len(terms) - 1) > 1e-3
+    return chi2.sf(terms.sum(), len(terms) - 1)
+
+
+@table
+def test_draws_have_the_probabilities(name):
+    row, size = STRUCTURES[name], 4000
+    structure = row.structure
+    potentials = row.normalised(structure, row.potentials(1.0, 0.2, 3))
+    draws = structure.sample(potentials, size, random_state=0)
+    np.testing.assert_array_equal(draws, structure.sample(potentials, size, np.random.default_rng(0)))
+    assert draws.shape == (size, *structure.argmax(potentials)[0].shape)
+    assert surprise(draws, Truth(row, potentials)) > 1e-3
+
+
+@batches
+def test_draws_of_a_batch_are_those_of_its_examples(name):
+    row, size = STRUCTURES[name], 3000
+    alone = [row.normalised(row.structure, row.potentials(1.0, 0.0, seed)) for seed in (1, 2)]
+    whole, potentials = row.join(row.structure, alone)
+    draws = whole.sample(potentials, size, random_state=0)
+    assert draws.shape == (size, *whole.argmax(potentials)[0].shape)
+    examples = draws.reshape(size, len(alone), -1)
+    for i, u in enumerate(alone):
+        assert surprise(examples[:, i], Truth(row, u)) > 1e-3
 
 
 @table

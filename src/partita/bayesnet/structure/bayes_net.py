@@ -156,8 +156,13 @@ class BayesNet:
         return configurations(self.cardinalities)
 
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None) -> IntArray:
-        """`size` independent rows of states, shape (size, variables), parents drawn before children."""
+        """`size` independent rows of states, parents drawn before children: shape (size, variables), or for a matrix of
+        potentials (size, rows, variables)."""
         flat = real_array("potentials", potentials)
+        if flat.ndim == 2 and len(flat):
+            check_sample(size, self.n * len(flat))
+            rng = generator(random_state)
+            return np.stack([self.sample(row, size, rng) for row in flat], axis=1)
         if flat.shape != (self.size,):
             raise ValueError(f"potentials must be {self.size} numbers, one per entry of all tables; got {flat.shape}")
         p = np.exp(flat)
