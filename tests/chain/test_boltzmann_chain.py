@@ -122,7 +122,7 @@ def test_probabilities_by_enumeration():
             for codes in labellings(2, len(x)).tolist()
         ]
         assert value == pytest.approx(score(x, labels) - np.logaddexp.reduce(scores), abs=1e-11)
-    assert model.log_likelihood(X, y) == pytest.approx(found[:3].sum())
+    assert model.log_likelihood(X, y).tolist() == found[:3].tolist()
     x = ["b", "never seen", "a"]
     options = labellings(2, 3).tolist()
     scores = np.array([score(["b", "?", "a"], codes) for codes in options])

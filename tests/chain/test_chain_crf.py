@@ -84,7 +84,7 @@ def test_answers_are_those_of_enumeration(options):
     best = model.predict(X)
     marginals = model.predict_marginals(X)
     arrays = model.predict_marginals(X, as_array=True)
-    given = model.predict_proba(X, y)
+    given = np.exp(model.log_likelihood(X, y))
     kbest = model.predict_kbest(X, 5)
     labels = model.classes_.tolist()
     for i, x in enumerate(X):
@@ -104,7 +104,10 @@ def test_answers_are_those_of_enumeration(options):
         assert len({tuple(labelling) for labelling, _ in kbest[i]}) == len(kbest[i])
     penalty = 0.25 * np.sum(model.parameters_[~is_intercept(model)] ** 2)
     np.testing.assert_allclose(model.trace_.objective[-1], penalty - np.log(given).sum(), rtol=1e-10)
-    np.testing.assert_allclose(model.log_likelihood(X, y), np.log(given).sum(), rtol=1e-12)
+    with pytest.warns(FutureWarning, match=r"predict_proba\(X, y\) is np.exp\(log_likelihood\(X, y\)\) now"):
+        np.testing.assert_array_equal(model.predict_proba(X, y), given)
+    for P, Q in zip(model.predict_proba(X), model.predict_marginals(X, as_array=True), strict=True):
+        np.testing.assert_array_equal(P, Q)
 
 
 @settings(max_examples=15)
@@ -121,7 +124,9 @@ def test_probabilities_are_those_of_enumeration(seed, n_labels, longest, l2, sta
     kind = "all" if every else "observed"
     model = ChainCRF(l2=l2, start_end=start_end, features=kind, transitions=kind).fit(X, y)
     labels = model.classes_.tolist()
-    for x, row, p, P in zip(X, y, model.predict_proba(X, y), model.predict_marginals(X, as_array=True), strict=True):
+    for x, row, p, P in zip(
+        X, y, np.exp(model.log_likelihood(X, y)), model.predict_marginals(X, as_array=True), strict=True
+    ):
         rows, probabilities = brute(model, x)
         np.testing.assert_allclose(p, probabilities[rows.index(tuple(labels.index(label) for label in row))], rtol=1e-8)
         expected = [[probabilities[[r[t] == k for r in rows]].sum() for k in range(len(labels))] for t in range(len(x))]
@@ -135,7 +140,7 @@ def test_the_optimum_has_no_gradient():
     def objective(theta):
         other = clone(model).fit(X, y)
         other.parameters_ = theta
-        return 0.25 * np.sum(theta[~is_intercept(model)] ** 2) - other.log_likelihood(X, y)
+        return 0.25 * np.sum(theta[~is_intercept(model)] ** 2) - other.log_likelihood(X, y).sum()
 
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -195,10 +200,14 @@ def test_agrees_with_crfsuite(options, tmp_path):
     weights[1][:] = [theirs.transitions.get(key, 0.0) for key in copied.transition_features_]
     copied.parameters_ = parameters
 
-    value = options["c2"] * np.sum(copied.parameters_**2) - copied.log_likelihood(X_ADDRESSES, LABELS)
+    value = options["c2"] * np.sum(copied.parameters_**2) - copied.log_likelihood(X_ADDRESSES, LABELS).sum()
     assert value == pytest.approx(trainer.logparser.last_iteration["loss"], rel=1e-5)
     assert ours <= value * (1.0 + 1e-6) + 1e-3
-    answers = (copied.predict(X_ADDRESSES), copied.predict_marginals(X_ADDRESSES), copied.predict_proba(X_ADDRESSES, LABELS))
+    answers = (
+        copied.predict(X_ADDRESSES),
+        copied.predict_marginals(X_ADDRESSES),
+        np.exp(copied.log_likelihood(X_ADDRESSES, LABELS)),
+    )
     for i, (labels, marginals, p) in enumerate(zip(*answers, strict=True)):
         assert tagger.tag(X_ADDRESSES[i]) == labels
         assert tagger.probability(LABELS[i]) == pytest.approx(p, abs=1e-5)
@@ -291,7 +300,7 @@ def test_empty_sequences_are_labelled_with_nothing():
     assert model.predict([[], []]) == [[], []]
     assert model.predict_marginals([[]]) == [[]]
     assert model.predict_kbest([[], X[0]], 2)[0] == [([], 0.0)]
-    assert model.predict_proba([[], X[0]], [[], y[0]])[0] == 1.0
+    assert model.log_likelihood([[], X[0]], [[], y[0]])[0] == 0.0
     assert model.sample([[], X[0]], 2)[0] == [[], []]
     dicts = ChainCRF().fit([[], *as_dicts(X)], [[], *y])
     assert dicts.predict([[], as_dicts(X)[0]]) == [[], dicts.predict_single(as_dicts(X)[0])]
@@ -338,13 +347,13 @@ def test_partial_labels():
     model = ChainCRF(l2=0.5, features="all", transitions="all", tol=1e-9).fit(X, partial)
     labels = model.classes_.tolist()
     loss = 0.0
-    for x, row, p in zip(X, partial, model.predict_proba(X, partial), strict=True):
+    for x, row, p in zip(X, partial, np.exp(model.log_likelihood(X, partial)), strict=True):
         known = [{label} if isinstance(label, str) else set(labels) if label is None else label for label in row]
         rows, probabilities = brute(model, x)
         fits = [all(labels[k] in known[t] for t, k in enumerate(codes)) for codes in rows]
         np.testing.assert_allclose(p, probabilities[fits].sum(), rtol=1e-9)
         loss -= np.log(probabilities[fits].sum())
-    assert model.predict_proba(X, partial)[2] == pytest.approx(1.0, abs=1e-12)
+    assert model.log_likelihood(X, partial)[2] == pytest.approx(0.0, abs=1e-12)
     penalty = 0.25 * np.sum(model.parameters_[~is_intercept(model)] ** 2)
     np.testing.assert_allclose(model.trace_.objective[-1], loss + penalty, rtol=1e-9)
     assert np.all(np.diff(model.trace_.objective) <= 1e-9)
@@ -370,7 +379,7 @@ def test_forbidden_transitions():
     assert ("L0", "L1") in pairs
     model = ChainCRF(l2=0.5, tol=1e-9, forbidden=[("L0", "L1")]).fit(X, y)
     labels = model.classes_.tolist()
-    for x, row, p, best in zip(X, y, model.predict_proba(X, y), model.predict(X), strict=True):
+    for x, row, p, best in zip(X, y, np.exp(model.log_likelihood(X, y)), model.predict(X), strict=True):
         rows, probabilities = brute(model, x, lambda codes: (0, 1) not in set(itertools.pairwise(codes)))
         np.testing.assert_allclose(p, probabilities[rows.index(tuple(labels.index(label) for label in row))], rtol=1e-9)
         assert best == [labels[k] for k in rows[int(np.argmax(probabilities))]]
@@ -416,7 +425,7 @@ def test_l1_drops_weights_as_crfsuite_does(tmp_path):
     trainer.train(str(tmp_path / "model"))
     model.fit(X_ADDRESSES, LABELS)
     value = 0.05 * np.sum(model.parameters_**2) + 0.3 * np.abs(model.parameters_).sum()
-    value -= model.log_likelihood(X_ADDRESSES, LABELS)
+    value -= model.log_likelihood(X_ADDRESSES, LABELS).sum()
     assert value == pytest.approx(model.trace_.objective[-1], rel=1e-9)
     assert value <= trainer.logparser.last_iteration["loss"] * (1.0 + 1e-5)
     assert all(weight != 0.0 for weight in model.state_features_.values())
@@ -436,11 +445,11 @@ def test_early_stopping_keeps_the_best():
     options = {"l2": 1e-4, "solver": "lbfgs", "patience": 3}
     model = ChainCRF(**options).fit(X_ADDRESSES[train], LABELS[train], X_dev=X_dev, y_dev=y_dev)
     tokens = sum(map(len, y_dev))
-    assert model.log_likelihood(X_dev, y_dev) / tokens == pytest.approx(model.dev_scores_.max(), rel=1e-9)
+    assert model.log_likelihood(X_dev, y_dev).sum() / tokens == pytest.approx(model.dev_scores_.max(), rel=1e-9)
     assert model.status_ is Status.STALLED
     assert len(model.dev_scores_) - 1 - int(np.argmax(model.dev_scores_)) == 3
     free = ChainCRF(**{**options, "patience": 500}).fit(X_ADDRESSES[train], LABELS[train])
-    assert model.log_likelihood(X_dev, y_dev) > free.log_likelihood(X_dev, y_dev)
+    assert model.log_likelihood(X_dev, y_dev).sum() > free.log_likelihood(X_dev, y_dev).sum()
     assert len(free.dev_scores_) == 0
     with pytest.raises(ValueError, match="given together"):
         ChainCRF().fit(X_ADDRESSES, LABELS, X_dev=X_ADDRESSES[dev])
@@ -463,7 +472,7 @@ def test_partial_fit_comes_close_to_fit():
     whole = ChainCRF(l2=2.0, tol=1e-8).fit(X, y)
 
     def objective(model):
-        return np.sum(model.parameters_**2) - model.log_likelihood(X, y)
+        return np.sum(model.parameters_**2) - model.log_likelihood(X, y).sum()
 
     once = ChainCRF(l2=2.0, tol=1e-8).partial_fit(X, y)
     assert objective(once) == pytest.approx(objective(whole), rel=1e-8)
@@ -744,7 +753,7 @@ def test_wrong_input_to_a_fitted_model():
     with pytest.raises(ValueError, match="lengths must add up to"):
         model.predict(np.vstack(X), lengths=[1, 2])
     with pytest.raises(ValueError, match="y holds 'new' at position 0 of sequence 0"):
-        model.predict_proba(X[:1], [["new"] * len(X[0])])
+        model.log_likelihood(X[:1], [["new"] * len(X[0])])
     with pytest.raises(ValueError, match="k must be"):
         model.predict_kbest(X, 0)
 
@@ -852,7 +861,7 @@ def test_nothing_works_before_fit():
     calls = [
         *(lambda: model.score(X, y), lambda: model.predict(X), lambda: model.predict_single(X[0])),
         *(lambda: model.predict_marginals(X), lambda: model.predict_kbest(X, 1), lambda: model.sample(X)),
-        *(lambda: model.predict_proba(X, y), lambda: model.log_likelihood(X, y), lambda: model.explain(X[0])),
+        *(lambda: model.predict_proba(X), lambda: model.log_likelihood(X, y), lambda: model.explain(X[0])),
         *(model.standard_errors, lambda: model.attributes_, lambda: model.start_features_),
     ]
     for call in calls:
@@ -875,7 +884,7 @@ def test_no_sequences_have_no_predictions():
     for model in (ChainCRF().fit(X_ADDRESSES[:5], LABELS[:5]), ChainCRF().fit(*toy())):
         assert model.predict([]) == model.predict_marginals([]) == model.predict_kbest([], 2) == model.sample([]) == []
         assert model.predict_marginals([], as_array=True) == []
-        assert model.predict_proba([], []).shape == (0,)
+        assert model.log_likelihood([], []).shape == (0,)
 
 
 def test_forbidden_is_read_again_at_every_fit():

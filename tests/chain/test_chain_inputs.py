@@ -109,7 +109,7 @@ def test_standard_errors_are_those_of_the_users_weights():
     def gradient(theta):
         def value(t):
             model.parameters_ = t
-            return 0.5 * penalty @ (t * t) - model.log_likelihood(shifted, y)
+            return 0.5 * penalty @ (t * t) - model.log_likelihood(shifted, y).sum()
 
         steps = 1e-4 * np.eye(len(theta)) / scale[:, None]
         return np.array([(value(theta + e) - value(theta - e)) / (2.0 * np.abs(e).sum()) for e in steps])
@@ -165,7 +165,7 @@ def test_pieces_of_numbers_are_learned_in_the_units_of_the_first(tmp_path):
 def test_held_out_numbers_and_warm_starts_are_in_the_same_units():
     moved, held = [x + 50.0 for x in X], [x + 50.0 for x in TEST]
     model = ChainCRF(l2=1e-4, tol=1e-9).fit(moved, Y, X_dev=held, y_dev=TRUE)
-    assert model.dev_scores_.max() == pytest.approx(model.log_likelihood(held, TRUE) / 1800.0)
+    assert model.dev_scores_.max() == pytest.approx(model.log_likelihood(held, TRUE).sum() / 1800.0)
     model = ChainCRF(warm_start=True, tol=1e-9).fit(moved, Y)
     assert model.n_iter_ > 5
     assert model.fit(moved, Y).n_iter_ <= 1

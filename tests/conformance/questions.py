@@ -76,7 +76,7 @@ def _chain(model: Any) -> Iterator[Any]:
     yield model.predict(sequences)
     yield Probabilities(np.concatenate(model.predict_marginals(sequences, as_array=True)))
     yield [[(labelling, round(value, 9)) for labelling, value in best] for best in model.predict_kbest(sequences, 3)]
-    yield float(model.log_likelihood(sequences, labels))
+    yield model.log_likelihood(sequences, labels)
     if model.hashing_ is None:
         yield sorted(model.state_features_.items(), key=str)
         yield sorted(model.transition_features_.items(), key=str)

@@ -283,9 +283,9 @@ class BoltzmannChain(Trained):
         out[np.diff(offsets) > 0] = scores - self._chain_of_labels(lengths).log_partition(self._label_scores(lengths))[which]
         return out
 
-    def log_likelihood(self, X: TokenLists, y: LabelSequences) -> float:
-        """Sum of the log-probabilities of tokens and labels."""
-        return float(self.joint_log_proba(X, y).sum())
+    def log_likelihood(self, X: TokenLists, y: LabelSequences) -> FloatArray:
+        """The same as `joint_log_proba`: the name that all Partita estimators share."""
+        return self.joint_log_proba(X, y)
 
     def score(self, X: TokenLists, y: LabelSequences) -> float:
         """The share of positions whose label is predicted right."""

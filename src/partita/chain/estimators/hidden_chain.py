@@ -212,11 +212,11 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         best = self.predict_log_proba(X, lengths).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def log_likelihood(self, X: Sequences, y: Labels, lengths: Lengths = None) -> float:
-        """Sum of the log-probabilities of the labels y, or of what is known of them."""
+    def log_likelihood(self, X: Sequences, y: Labels, lengths: Lengths = None) -> FloatArray:
+        """Log-probability of the label of each sequence, or of what is known of it."""
         log_p = self.predict_log_proba(X, lengths)
         allowed = encode_examples(y, len(log_p), "sequence", self.classes_).allowed()
-        return float(logsumexp(np.where(allowed, log_p, -np.inf), axis=1).sum())
+        return np.asarray(logsumexp(np.where(allowed, log_p, -np.inf), axis=1))
 
     def score(self, X: Sequences, y: Labels, lengths: Lengths = None, sample_weight: SampleWeight = None) -> float:
         """The share of right labels, one of the set where y has a set; sequences where y is None do not count."""

@@ -12,6 +12,7 @@ from ...core.arrays.simplex import normalized
 from ...core.results import FloatArray
 from ...core.types import RandomState, SampleWeight
 from ...core.validation import check_count, check_weights
+from ...core.warn import warn
 from ...estimators.labels import split
 from ...report.explanation import Explanation
 from ..data.reading import Sequences, labels_of
@@ -62,18 +63,33 @@ class SequenceLabeller(ChainModel):
         """The probability of every label at every position of one sequence."""
         return self.predict_marginals([sequence])[0]
 
-    def predict_log_proba(self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None) -> FloatArray:
+    def predict_proba(
+        self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None
+    ) -> list[FloatArray] | FloatArray:
+        """The probability of every label at every position: arrays of shape (positions, labels), by `classes_`.
+
+        The same as ``predict_marginals(X, as_array=True)``, under scikit-learn's name. With `y` it is the probability of
+        these labels, as it was before; that goes with the next release: use ``np.exp(log_likelihood(X, y))``.
+        """
+        if y is not None:
+            _warn_of_labels("predict_proba", "np.exp(log_likelihood(X, y))")
+            return np.asarray(np.exp(self.log_likelihood(X, y, lengths)))
+        return self.predict_marginals(X, lengths, as_array=True)
+
+    def predict_log_proba(
+        self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None
+    ) -> list[FloatArray] | FloatArray:
+        """The logarithms of `predict_proba`."""
+        if y is not None:
+            _warn_of_labels("predict_log_proba", "log_likelihood(X, y)")
+            return self.log_likelihood(X, y, lengths)
+        with np.errstate(divide="ignore"):
+            return [np.log(P) for P in self.predict_marginals(X, lengths, as_array=True)]
+
+    def log_likelihood(self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None) -> FloatArray:
         """Log-probability of the given labelling of each sequence (of all that fit, where labels are None or sets)."""
         chain, scored = self.chain_, self._scored(X, lengths)
         return scored.log_probabilities(chain.states_of(labels_of(scored.data, y, self.classes_)))
-
-    def predict_proba(self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None) -> FloatArray:
-        """Probability of the given labelling of each sequence. For probabilities of labels see `predict_marginals`."""
-        return np.asarray(np.exp(self.predict_log_proba(X, y, lengths)))
-
-    def log_likelihood(self, X: Sequences, y: LabelSequences = None, lengths: Lengths = None) -> float:
-        """Sum of the log-probabilities of the given labellings."""
-        return float(self.predict_log_proba(X, y, lengths).sum())
 
     def score(
         self,
@@ -126,3 +142,9 @@ class ChainLabeller(SequenceLabeller):
         if position is not None and not -length <= check_count("position", position, minimum=-length) < length:
             raise ValueError(f"position must be below the length of the sequence, {length}; got {position}")
         return explain(self.chain_, scored, position)
+
+
+def _warn_of_labels(name: str, instead: str) -> None:
+    warn(
+        f"{name}(X, y) is {instead} now: {name} takes no labels from the next release on, as in scikit-learn", FutureWarning
+    )
