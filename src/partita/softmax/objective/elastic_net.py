@@ -12,7 +12,7 @@ from ...core.results import FloatArray, IntArray
 from ...objectives.l1 import check_l1, fenchel_gap, no_ray, shortest_subgradient
 from ...objectives.penalized import OnLikelihood
 from ..features.linear import LinearMap
-from ..kernels import proximal
+from ..kernels import label_scores, proximal
 from ..kernels.columns import WorkingSet, by_label
 from .likelihood import Likelihood, LikelihoodPoint, SoftmaxPoint
 
@@ -91,17 +91,17 @@ class ElasticNetPoint:
         theta = self.parameters
         return self.likelihood.value - 0.5 * float((self.objective.likelihood.penalty * theta * theta).sum())
 
-    def _by_label(self) -> proximal.Scores:
+    def _by_label(self) -> label_scores.Scores:
         """Copies of scores, probabilities and residuals, as kernels change them."""
         smooth = self.likelihood
-        return proximal.Scores(*(np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual)))
+        return label_scores.Scores(*(np.array(a.T, order="C") for a in (smooth.u, smooth.marginals, smooth.residual)))
 
-    def _moved(self, theta: FloatArray, scores: proximal.Scores, loss: float) -> ElasticNetPoint:
+    def _moved(self, theta: FloatArray, scores: label_scores.Scores, loss: float) -> ElasticNetPoint:
         """The point at `theta` with free intercepts at their best values; takes over the arrays."""
         o = self.objective
         likelihood = o.likelihood
         if len(o.free):
-            loss = proximal.fit_intercepts(o.targets, CENTRED * o.scale, loss, theta[o.free[0] :], scores)
+            loss = label_scores.fit_intercepts(o.targets, CENTRED * o.scale, loss, theta[o.free[0] :], scores)
         value = loss + 0.5 * float((likelihood.penalty * theta * theta).sum())
         u, p, r = (np.ascontiguousarray(a.T) for a in scores)
         return ElasticNetPoint(o, LikelihoodPoint(likelihood, theta, u, (value, p, r)), centred=True)
@@ -132,7 +132,7 @@ class ElasticNetPoint:
         if c >= 1.0:
             return 0.0
         p = self.likelihood.u if self.objective.features.n_outputs == 1 else self.likelihood.marginals
-        return float(proximal.divergence(p, self.objective.targets, c))
+        return float(label_scores.divergence(p, self.objective.targets, c))
 
     def along(self, direction: FloatArray) -> Ray:
         raise no_ray("descend on a working set")
