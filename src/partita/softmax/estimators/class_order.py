@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc
 
 from ...core.errors import DataWarning
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
+from ...core.types import LabelArray
 from ...core.warn import warn
 
 #: Examples that are compared with those before at once, at least.
@@ -27,7 +27,7 @@ class ClassOrder:
     warned: bool = False
 
     @classmethod
-    def after(cls, order: ClassOrder | None, codes: Any, classes: Any) -> ClassOrder:
+    def after(cls, order: ClassOrder | None, codes: IntArray, classes: LabelArray) -> ClassOrder:
         """With more examples, whose classes are `codes`. Warns, once for a stream, if these are not like those before.
 
         The comparison is a chi-squared test of two samples; a difference must also be large, because streams drift.
@@ -52,7 +52,7 @@ def _differ(before: FloatArray, latest: FloatArray) -> bool:
     return bool(chdtrc(max(1, int(came.sum()) - 1), float(squares.sum())) < CHANCE)
 
 
-def _warn(before: FloatArray, latest: FloatArray, classes: Any) -> None:
+def _warn(before: FloatArray, latest: FloatArray, classes: LabelArray) -> None:
     most = int(np.argmax(latest / latest.sum() - before / before.sum()))
     warn(
         f"partial_fit: of the last {latest.sum():.0f} examples {latest[most] / latest.sum():.0%} are of class "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,9 @@ from .streaming import Learned, Learner, Memory, read_pieces, stream_classes, st
 from .uncertainty import METHODS, NOT_WITH_L1, differences, variances, weight_names
 
 __all__ = ["SoftmaxRegression", "l1_max", "softmax_objective"]
+
+#: A piece of a stream: X and y, and perhaps weights.
+Batch: TypeAlias = tuple[MatrixLike, Labels] | tuple[MatrixLike, Labels, SampleWeight]
 
 
 def _can_stream(model: SoftmaxRegression) -> bool:
@@ -307,7 +310,7 @@ class SoftmaxRegression(ClassifierMixin, Trained):
 
     @available(_can_stream)
     @training
-    def fit_stream(self, batches: Iterable[Sequence[Any]], classes: Labels) -> Self:
+    def fit_stream(self, batches: Iterable[Batch], classes: Labels) -> Self:
         """Forget what was learned, then learn from an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` in one pass."""
         self._forget("coef_", "_memory", "n_seen_")
         try:
