@@ -69,3 +69,20 @@ def distribution(scores: Any) -> tuple[float, Any]:
     top = np.max(scores)
     weights = np.exp((scores - top).astype(np.longdouble))
     return float(top + np.log(weights.sum())), weights / weights.sum()
+
+
+def spanning_trees(n, edges, root=None, single_root=False):
+    """Zeros and ones for the edges of every tree on n vertices; with a root, edges are (head, dependent)."""
+    out = []
+    for y in choices([2] * len(edges)):
+        used = [tuple(edge) for edge, there in zip(np.asarray(edges).tolist(), y, strict=True) if there]
+        reached = {0 if root is None else root}
+        while True:
+            more = {j for i, j in used if i in reached} | ({i for i, j in used if j in reached} if root is None else set())
+            if more <= reached:
+                break
+            reached |= more
+        alone = not single_root or sum(i == root for i, _ in used) == 1
+        if len(used) == n - 1 and len(reached) == n and alone:
+            out.append(y)
+    return np.array(out)

@@ -29,6 +29,7 @@ def answers(model: Any, learns: bool = True) -> Iterator[Any]:
         pt.MarkovNetwork: _markov,
         pt.MatchingCRF: _matching,
         pt.BayesianNetwork: _bayesian,
+        pt.DependencyCRF: _dependency,
     }[type(model)]
     if not isinstance(model, pt.ColumnTagger):
         check_is_fitted(model)
@@ -131,6 +132,14 @@ def _matching(model: Any) -> Iterator[Any]:
     yield model.predict(zoo.MATCHES)
     yield np.array(model.predict_marginals(zoo.MATCHES))
     yield model.log_likelihood(zoo.MATCHES, zoo.PAIRS)
+
+
+def _dependency(model: Any) -> Iterator[Any]:
+    yield model.predict(zoo.TOKENS)
+    for table in model.predict_marginals(zoo.TOKENS):
+        yield Probabilities(table[:, 1:].T)
+    yield model.log_likelihood(zoo.TOKENS, zoo.HEADS)
+    yield model.attributes_
 
 
 def _bayesian(model: Any) -> Iterator[Any]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from enumeration import choices, distribution, matchings, permutations
+from enumeration import choices, distribution, matchings, permutations, spanning_trees
 from hypothesis import strategies as st
 
 from partita.bayesnet.structure.bayes_net import BayesNet
-from partita.structures import Binary, BipartiteMatching, Categorical, Chain, FactorGraph, Matching
+from partita.structures import Binary, BipartiteMatching, Categorical, Chain, FactorGraph, Matching, SpanningTree
 
 #: Potentials, statistics and marginals: one array, or the two of chains.
 Arrays = tuple[Any, ...]
@@ -235,6 +235,16 @@ def _sequences(n: int, lengths: list[int], shared: bool = False) -> Row:
     )
 
 
+def _trees(make: Callable[[int | None], Any]) -> Row:
+    return Row(
+        make,
+        lambda s: spanning_trees(s.n_vertices, s.edges, s.root if s.directed else None, s.single_root),
+        lambda s, y: (y.astype(np.float64),),
+        _stacked,
+        constant=lambda s: (np.ones(s.n_edges),),
+    )
+
+
 PRIOR = np.array([1.0, 2.0, 0.5])
 ODDS = {
     "statistics": lambda s, y: (y[:, None].astype(np.float64),),
@@ -290,6 +300,11 @@ STRUCTURES = {
         lambda s: matchings(s.n_vertices, s.ends, False),
         _edges,
         _stacked,
+    ),
+    "SpanningTree": _trees(lambda n_jobs: SpanningTree(4, n_jobs=n_jobs)),
+    "SpanningTree of a directed graph": _trees(lambda n_jobs: SpanningTree(3, directed=True, n_jobs=n_jobs)),
+    "SpanningTree with one edge at the root": _trees(
+        lambda n_jobs: SpanningTree(4, directed=True, single_root=True, n_jobs=n_jobs)
     ),
     "BayesNet": Row(
         lambda n_jobs: BayesNet([2, 3, 2], [(), (0,), (0, 1)]),

@@ -21,12 +21,7 @@ from partita.core import parallel
 from partita.estimators.persistence import SavedModel
 from partita.report import ProgressPrinter
 
-#: It is no BaseEstimator.
-NO_CLONE = pytest.mark.xfail(reason="ColumnTagger has no get_params", raises=(TypeError, AttributeError), strict=True)
 cases = pytest.mark.parametrize("name", CASES)
-cloned = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=NO_CLONE) if name == "ColumnTagger" else name for name in CASES]
-)
 #: Without a trace of the whole: what they have seen is gone.
 PIECES = ("SoftmaxRegression in pieces", "SoftmaxRegression on a stream", "ChainCRF in pieces")
 
@@ -76,7 +71,7 @@ def test_scikit_learn_conventions(estimator, check):
         check(estimator)
 
 
-@cloned
+@cases
 @pytest.mark.parametrize(
     "check",
     [
@@ -94,7 +89,7 @@ def test_scikit_learn_conventions_without_data(name, check):
     check(name, estimator)
 
 
-@cloned
+@cases
 def test_parameters_are_what_was_given_before_and_after_a_fit(name):
     case = CASES[name]
     model = case.made()
@@ -111,7 +106,7 @@ def test_parameters_are_what_was_given_before_and_after_a_fit(name):
     assert parameters(other) == before
 
 
-@cloned
+@cases
 def test_a_clone_fits_to_the_same(name):
     case = CASES[name]
     model = case.fitted()

@@ -15,6 +15,7 @@ from partita.features import DenseLinear, LabelFeatures, LinearMap, RowBlocks, S
 from partita.matching.features import EdgeFeatures, NodePairs
 from partita.softmax.features.rows import SparseRows
 from partita.structures import FactorGraph
+from partita.tree import PairFeatures
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((9, 4)) < 0.5, RNG.standard_normal((9, 4)), 0.0)
@@ -56,6 +57,8 @@ MAPS = {
     "chain, some sequences": lambda w: chains(w, tables=True, starts=True).take(np.array([2, 0])),
     "chain, a block": lambda w: chains(w, tables=True, ends=True).block(1, 3),
     "tied chain": lambda w: TiedFeatures(chains(w, tables=True), np.array([0, 1, 0, 2, 2, 3, 1, 4, 4])),
+    "pairs of words": lambda w: PairFeatures(X, [0, 4, 9], w.threads),
+    "pairs of words, sparse": lambda w: PairFeatures(sp.csr_matrix(X), [0, 4, 9], w.threads),
     "tables": lambda w: TiedTables(GRAPH, TYPES),
     "edges": lambda w: EdgeFeatures(RNG_EDGES),
     "pairs of rows and columns": lambda w: NodePairs(RNG_EDGES, RNG_EDGES[:, :, :4]),
@@ -79,7 +82,7 @@ def pull(features, values):
     shapes = [part.shape for part in arrays(features.forward(np.zeros(features.size)))]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
     parts = [part.reshape(shape) for part, shape in zip(np.split(values, ends[:-1]), shapes, strict=True)]
-    return features.adjoint(*parts)
+    return features.adjoint(tuple(parts) if len(parts) > 1 else parts[0])
 
 
 def numbers(count):

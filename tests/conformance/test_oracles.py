@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from discovery import classes
-from enumeration import choices, matchings, permutations
+from enumeration import choices, matchings, permutations, spanning_trees
 from hypothesis import given, settings, strategies as st
 from structures import STRUCTURES
 
@@ -29,7 +29,8 @@ from partita.inference import (
     UserOracle,
 )
 from partita.inference.oracle import POLYTOPES
-from partita.structures import BipartiteMatching, Chain, FactorGraph, Matching
+from partita.structures import BipartiteMatching, Chain, FactorGraph, Matching, SpanningTree
+from partita.tree.oracles import ChuLiuEdmondsOracle, NetworkxArborescenceOracle, ScipyTreeOracle
 
 few = settings(max_examples=15)
 
@@ -66,6 +67,7 @@ LOOP = FactorGraph([2, 3, 2], [(0, 1), (1, 2), (2, 0), (1,), (1, 0)])
 SPINS = FactorGraph([2] * 4, [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 PLANE = FactorGraph([2] * 5, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (0,), (3, 4)])
 CHAIN = Chain(2, [3, 1])
+ROOTED = SpanningTree(4, directed=True, single_root=True)
 EDGES = np.array([(0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3), (3, 4), (0, 4), (2, 5), (4, 5), (3, 5)])
 SIDES = np.array([(i, j) for i in range(3) for j in range(3, 6) if (i, j) != (1, 4)])
 
@@ -170,6 +172,15 @@ ORACLES = {
         lambda: BMatchingOracle(EDGES, DEGREES, perfect=False),
         lambda: edge_sets(EDGES, DEGREES, False),
         library=("rustworkx", "matching"),
+    ),
+    "trees, scipy": Row(lambda: ScipyTreeOracle(SpanningTree(4)), lambda: SpanningTree(4).enumerate().astype(float)),
+    "trees, Chu-Liu/Edmonds": Row(
+        lambda: ChuLiuEdmondsOracle(ROOTED), lambda: spanning_trees(4, ROOTED.edges, 0, True).astype(float)
+    ),
+    "trees, networkx": Row(
+        lambda: NetworkxArborescenceOracle(ROOTED),
+        lambda: spanning_trees(4, ROOTED.edges, 0, True).astype(float),
+        library=("networkx", "planar"),
     ),
     "a function": Row(lambda: UserOracle(lambda w: int(np.argmax(w)), lambda y: np.eye(3)[y]), lambda: np.eye(3)),
 }

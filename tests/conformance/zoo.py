@@ -21,6 +21,7 @@ from partita import (
     ChainCRF,
     ColumnTagger,
     CompositeLikelihood,
+    DependencyCRF,
     GraphCRF,
     HiddenChainCRF,
     LatentDynamicCRF,
@@ -52,7 +53,8 @@ from partita.objectives import (
     compile_constraints,
 )
 from partita.softmax.estimators.softmax_regression import softmax_objective
-from partita.structures import BipartiteMatching, Categorical, FactorGraph
+from partita.structures import BipartiteMatching, Categorical, DependencyTrees, FactorGraph
+from partita.tree import PairFeatures, TreeLikelihood
 
 GRADIENT = ("auto", "lbfgs", "cg", "steepest")
 
@@ -149,6 +151,8 @@ def _columns(n: int = 20) -> Any:
 X, Y = _table()
 TOKENS, TAGS = _sentences()
 ATTRIBUTES = [[[w, "1"] for w in sentence] for sentence in TOKENS]
+#: Every word hangs on the next, now and then on the one after it.
+HEADS = [[min(i + 2 + (i % 3 == 0), len(s)) for i in range(len(s) - 1)] + [0] for s in TOKENS]
 WHOLE = ["long" if len(sentence) > 3 else "short" for sentence in TOKENS]
 GRAPHS, NODES = _graphs()
 MATCHES, PAIRS = _matchings()
@@ -463,6 +467,15 @@ CASES = {
         bad=lambda m: m.fit(frame("abd")),
         iterates=False,
     ),
+    "DependencyCRF": Case(
+        DependencyCRF,
+        lambda m: m.fit(TOKENS, HEADS),
+        lambda m: m.predict(TOKENS),
+        lambda m: -float(m.log_likelihood(TOKENS, HEADS).sum()) + 0.25 * float((m.parameters_**2).sum()),
+        ("auto", "newton", *GRADIENT[1:]),
+        {"l2": 0.5},
+        bad=lambda m: m.fit(TOKENS, HEADS[:-1]),
+    ),
     "ColumnTagger": Case(
         lambda **options: ColumnTagger(Templates.parse("U0:%x[0,0]\nB\n"), ChainCRF(**options)),
         lambda m: m.fit(COLUMNS),
@@ -556,6 +569,13 @@ def _matching_likelihood() -> Any:
     return MatchingLikelihood([Group(structure, edge_features(), structure.indicators(np.array(PAIRS)), np.ones(12))], 0.5)
 
 
+def _trees() -> Any:
+    rng = np.random.default_rng(10)
+    trees = DependencyTrees([3, 2, 4])
+    features = PairFeatures(rng.standard_normal((trees.n_pairs, 3)), trees.offsets)
+    return TreeLikelihood(features, trees, trees.sample(np.zeros(trees.n_pairs), 1, 0)[0], penalty=0.5)
+
+
 def _network() -> Any:
     net = BayesNet([2, 2, 2], [(), (0,), (0,)])
     states = np.column_stack([np.full(60, -1), STATES[:, :2]])
@@ -583,5 +603,6 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
     "graphs, reweighted": lambda: _paths(engine="trw"),
     "graphs, composite": _composite_paths,
     "matchings": _matching_likelihood,
+    "trees": _trees,
     "network": _network,
 }

@@ -327,7 +327,7 @@ def _tag(args: argparse.Namespace) -> int:
         raise ValueError(f"--kbest must be at least 1, got {args.kbest}")
     check_output(args.output)
     source = _source(args.data)
-    from ..io.columns import iter_columns
+    from ..io import iter_columns
 
     tagger = _load(args.model, args.n_jobs)
     blocks = iter_columns(source, **_reading(args, tagger.reading))
@@ -381,7 +381,7 @@ def _write_kbest(tagger: ColumnTagger, block: Block, chosen: Any, k: int, out: B
 def _eval(args: argparse.Namespace) -> int:
     check_output("-")
     source = _source(args.data)
-    from ..io.columns import iter_columns, read_columns
+    from ..io import iter_columns, read_columns
 
     if args.model is None:
         columns = read_columns(source, **_reading(args))

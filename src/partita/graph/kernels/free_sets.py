@@ -212,6 +212,16 @@ def _normalise(table, K):
     return top + np.log(z)
 
 
+@step
+def _best(table, K):
+    """The first configuration of the largest score."""
+    best = np.uint64(0)
+    for s in range(K):
+        if table[s] > table[best]:
+            best = s
+    return best
+
+
 @in_place
 def sums(u, sets, items, lo, hi, P, gradient, table):
     """The weighted sum of log Z of the items lo..hi. Its gradient is added to `gradient`; probabilities go to P, if that has
@@ -299,7 +309,7 @@ def maxima(u, sets, items, lo, hi, choice, best, counts, table):
     for i in range(lo, hi):
         o, b = items.sets[i], items.start[i]
         K = _read(u, sets, items.bases, b, o, table)
-        s = np.argmax(table[:K])
+        s = _best(table, K)
         choice[i], best[i] = s, table[s]
         for f in range(sets.factor_start[o + 1] - sets.factor_start[o]):
             counts[items.bases[b + f] + sets.maps[sets.map_start[o] + f * K + s]] += items.weights[i]
@@ -315,7 +325,7 @@ def surplus(u, sets, items, lo, hi, choice, table):
     total = 0.0
     for i in range(lo, hi):
         K = _read(u, sets, items.bases, items.start[i], items.sets[i], table)
-        chosen, top = table[choice[i]], np.max(table[:K])
+        chosen, top = table[choice[i]], table[_best(table, K)]
         if chosen == -np.inf:  # impossible
             total += np.inf
             continue

@@ -294,7 +294,7 @@ class SpanningTree:
         chosen = self._chosen(heads.reshape(n * len(flat), self.n_vertices - 1))
         return chosen.reshape(n, *np.shape(potentials))
 
-    def enumerate(self) -> EdgeArray:
+    def enumerate(self) -> IntArray:
         """Every tree, as zeros and ones: shape (trees, edges)."""
         digits = float(self.log_partition(np.zeros(self.n_edges))[0]) / np.log(10.0)
         if digits > np.log10(MOST_TREES):
@@ -306,7 +306,7 @@ class SpanningTree:
         heads = np.array(found, np.int64).reshape(-1, self.n_vertices)[:, 1:]
         if self.single_root:
             heads = heads[(heads == 0).sum(1) == 1]
-        return self._chosen(heads)
+        return self._chosen(heads).astype(np.int64)
 
 
 def _trees(heads: list[int], v: int, candidates: list[list[int]]) -> Any:
