@@ -22,7 +22,8 @@ def test_sums_are_those_of_enumeration_to_the_last_digits(case):
     """Marginals and their derivatives keep their digits however small they are, also where doubles have no room."""
     expected, structure, s = exact(case), case.structure, case.potentials
     if expected is None:
-        assert structure.log_partition(s)[0] == -np.inf
+        with pytest.raises(ValueError, match="potentials forbid every one, or the graph has none"):
+            structure.log_partition(s)
         with pytest.raises(ValueError, match=r"there is no (tree with one edge|spanning tree)"):
             structure.infer(s)
         with pytest.raises(ValueError, match="potentials forbid every one, or the graph has none"):
@@ -207,7 +208,7 @@ def test_products_are_linear_in_large_directions(weak, rng):
 def test_marginals_are_the_gradient(case):
     structure, allowed = case.structure, case.potentials > -np.inf
     s = case.potentials / np.abs(case.potentials[allowed]).max(initial=1.0)
-    if structure.log_partition(s)[0] == -np.inf:
+    if exact(case) is None:
         return
     marginals, step = structure.infer(s).marginals, 1e-4
     for e in np.flatnonzero(s > -np.inf):

@@ -131,6 +131,9 @@ class Templates(Indexed):
                 raise ValueError(f"a field's function must be one of {', '.join(FUNCTIONS)}; got {field.function!r}")
             _check_reach(field.offset, field.column, "a field")
 
+    def __repr__(self) -> str:
+        return f"Templates({list(self.templates)!r}, boundary={self.boundary!r}, transitions={self.transitions!r})"
+
     @classmethod
     def parse(cls, text: str, **options: Any) -> Templates:
         """Read a template file of CRF++: ``U`` lines, ``B``, comments; `options` are those of the class.

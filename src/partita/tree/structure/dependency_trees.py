@@ -165,9 +165,11 @@ class DependencyTrees:
         return np.asarray(np.add.reduceat(flat[self._chosen(heads)], self.word_offsets[:-1]))
 
     def log_partition(self, potentials: ArrayLike, engine: str = "auto") -> FloatArray:
-        """log Z of each sentence; -inf if it has no tree."""
+        """log Z of each sentence."""
         check_choice("engine", engine, ENGINES)
-        return sums.log_partitions(self.graphs, self.weights(potentials), self.workers)
+        log_z = sums.log_partitions(self.graphs, self.weights(potentials), self.workers)
+        self._possible(log_z > -np.inf)
+        return log_z
 
     def infer(self, potentials: ArrayLike, engine: str = "auto") -> Result:
         """log Z of each sentence, and the probability of every pair."""

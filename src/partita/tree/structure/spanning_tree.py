@@ -202,9 +202,15 @@ class SpanningTree:
         return np.asarray(np.where(chosen == 1, flat, 0.0).sum(1))
 
     def log_partition(self, potentials: ArrayLike, engine: str = "auto") -> FloatArray:
-        """log Z of each example; -inf if it has no tree."""
+        """log Z of each example."""
         check_choice("engine", engine, ENGINES)
         flat = self.weights(potentials)
+        log_z = self._log_partitions(flat)
+        self._possible(log_z)
+        return log_z
+
+    def _log_partitions(self, flat: FloatArray) -> FloatArray:
+        """log Z of each example; -inf if it has no tree."""
         return sums.log_partitions(self.graphs(len(flat)), flat.reshape(-1), self.workers)
 
     def infer(self, potentials: ArrayLike, engine: str = "auto") -> Result:
@@ -296,7 +302,7 @@ class SpanningTree:
 
     def enumerate(self) -> IntArray:
         """Every tree, as zeros and ones: shape (trees, edges)."""
-        digits = float(self.log_partition(np.zeros(self.n_edges))[0]) / np.log(10.0)
+        digits = float(self._log_partitions(np.zeros((1, self.n_edges)))[0]) / np.log(10.0)
         if digits > np.log10(MOST_TREES):
             raise TooLargeError(f"the graph has about 10^{digits:.1f} trees; at most {MOST_TREES} are written out")
         rows, columns = self._ends
