@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from partita import LBFGS, SGD, CapabilityError, Newton, StochasticBound, StochasticStart, minimize
+from partita import (
+    LBFGS,
+    SGD,
+    CapabilityError,
+    ChainCRF,
+    ConvergenceWarning,
+    Newton,
+    Status,
+    StochasticBound,
+    StochasticStart,
+    minimize,
+)
 from partita.chain.features.chain import ChainFeatures, take_pieces
 from partita.chain.features.pairs import label_indicator, state_pairs
 from partita.chain.objective.sweeps import ChainSweeps
 from partita.core import Workers
+from partita.estimators.convergence import FAR_STALLED
 from partita.objectives import ChainLikelihood
 
 
@@ -236,3 +250,23 @@ def test_needs_one_penalty_for_all():
         other = ChainLikelihood(objective.features, objective.y, penalty=penalty)
         with pytest.raises(CapabilityError, match="epochs of steps on single examples"):
             minimize(other, solver="stochastic_start")
+
+
+@pytest.mark.parametrize("solver", [SGD, StochasticBound])
+def test_a_part_that_the_solver_holds_out_decides_when_to_stop(solver):
+    """A loss that no longer falls is a good end on held-out chains, and none of training, where the gradient is large."""
+    rng = np.random.default_rng(0)
+    y = [[f"L{k}" for k in rng.integers(0, 3, 5)] for _ in range(150)]
+    seen = [[label if rng.random() > 0.5 else f"L{rng.integers(3)}" for label in row] for row in y]
+    X = [[[label, *(f"noise {j}" for j in rng.integers(0, 300, 4))] for label in row] for row in seen]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = ChainCRF(l2=1e-3, solver=solver(batch_size=10, validation=0.3, patience=2), tol=0.0).fit(X, y)
+    assert model.status_ is Status.STALLED
+    assert model.trace_.gradient_norm[-1] > FAR_STALLED  # a warning, if it were the loss of training that stalled
+    best = int(np.nanargmin(model.trace_.objective[:-1]))
+    assert best < model.n_iter_ < 20
+    few = ChainCRF(l2=1e-3, solver=solver(batch_size=10, validation=0.3), tol=0.0, max_iter=best)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        few.fit(X, y)
+    np.testing.assert_array_equal(model.parameters_, few.parameters_)  # the best epoch is kept

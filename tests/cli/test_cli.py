@@ -147,7 +147,7 @@ def test_progress_and_summary_go_to_stderr(small, capsysbinary):
 def test_standard_input_and_output_in_blocks(trained, capsysbinary, monkeypatch):
     _, expected, _ = run(capsysbinary, "tag", "-m", trained / "model", trained / "words")
     content = (trained / "words").read_bytes()
-    from partita import io as files
+    from partita.io import columns as files
 
     sizes = []
     original = files.iter_columns

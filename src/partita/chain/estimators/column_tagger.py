@@ -21,7 +21,7 @@ from ...io.columns import READING, check_reading
 from ..data.column_tables import check_allowed, check_labels, check_width, select_columns
 from ..data.sequences import SequenceData
 from ..data.token_columns import TokenColumns
-from ..features.templates import Field, Template, Templates
+from ..features.templates import Templates
 from .chain_crf import ChainCRF
 
 #: A token: its word, or a word for each column, or words by the names of columns.
@@ -268,7 +268,7 @@ class ColumnTagger(SavedModel, BaseEstimator):
             for field in template.fields:
                 if field.column >= len(chosen):
                     raise ValueError(
-                        f"{columns.where(0) if columns.n_tokens else columns.source}: template {_text(template)!r} asks for "
+                        f"{columns.where(0) if columns.n_tokens else columns.source}: template {str(template)!r} asks for "
                         f"column {field.column}, but the highest is {len(chosen) - 1} (columns count from 0, without labels)"
                     )
 
@@ -288,11 +288,13 @@ class ColumnTagger(SavedModel, BaseEstimator):
         width = check_whole(self, "width_", 1, LARGEST_WIDTH)
         check_whole(self, "label_", 0, width - 1)
         chosen = self.columns_
-        if not isinstance(chosen, list) or not all(type(c) is int and 0 <= c < width and c != self.label_ for c in chosen):
+        if not _all_whole(chosen) or not all(0 <= c < width and c != self.label_ for c in chosen):
             raise ModelFileError(f"columns must be a list of numbers below {width} without the label's, got {chosen!r}")
         if self.templates.n_columns > len(chosen):
             raise ModelFileError(f"templates ask for {self.templates.n_columns} columns, but there are {len(chosen)}")
-        reading = self.reading
+        if type(self.label) is not int or not (self.columns is None or _all_whole(self.columns)):
+            raise ModelFileError(f"columns must be given by numbers, got {self.label!r} and {self.columns!r}")
+        reading = {} if self.reading is None else self.reading
         if not isinstance(reading, dict) or not reading.keys() <= set(READING):
             raise ModelFileError(f"reading must be options out of {', '.join(READING)}, got {reading!r}")
         check_reading(**reading)
@@ -310,26 +312,23 @@ class ColumnTagger(SavedModel, BaseEstimator):
         templates, _ = self.templates.to_state()
         own: dict[str, Any] = {"label": self.label_, "columns": self.columns_, "width": self.width_}
         own |= {"reading": dict(self.reading or {}), "names": self.column_names_}
+        given = None if self.columns is None else [int(c) for c in self.columns]
+        own["given"] = {"label": int(self.label), "columns": given}  # of which the columns above were made
         return {"templates": templates, "model": values, "summary": self.summary_, **own}, arrays
 
     @classmethod
     def _unpack(cls, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> ColumnTagger:
         nothing: dict[str, np.ndarray] = {"names": np.zeros(0, np.uint8), "offsets": np.zeros(1, np.int64)}
+        given = values.get("given", values)  # earlier files only tell which columns were taken
         made = cls(
             Templates.from_state(values["templates"], nothing),
             ChainCRF._unpack(values["model"], arrays),
-            *(values["label"], values["columns"], values["reading"]),
+            *(given["label"], given["columns"], values["reading"] or None),
         )
         made.label_, made.columns_, made.width_ = values["label"], values["columns"], values["width"]
         made.summary_, made.column_names_ = values["summary"], values.get("names")
         return made
 
 
-def _text(template: Template) -> str:
-    def write(field: Field) -> str:
-        return f"%{field.function}[{field.offset},{field.column}]"
-
-    return (
-        "".join(text + write(field) for text, field in zip(template.texts, template.fields, strict=False))
-        + template.texts[-1]
-    )
+def _all_whole(numbers: object) -> bool:
+    return isinstance(numbers, list) and all(type(number) is int for number in numbers)

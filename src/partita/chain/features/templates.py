@@ -28,6 +28,8 @@ LARGEST_KEY = 2**62
 #: How far from its token a field may look, how many columns there may be, fields in a template, and characters in a file.
 MOST_OFFSET, MOST_COLUMNS, MOST_FIELDS, MOST_CHARACTERS = 10_000, 10_000, 1_000, 10_000_000
 BEGIN, END = "__BOS__", "__EOS__"
+#: Templates that are shown in full.
+SHOWN = 4
 
 
 def _shape(word: str) -> str:
@@ -69,6 +71,10 @@ class Field:
     column: int
     function: str = "x"
 
+    def __str__(self) -> str:
+        """As in a template file."""
+        return f"%{self.function}[{self.offset},{self.column}]"
+
 
 @dataclass(frozen=True)
 class Template:
@@ -76,6 +82,11 @@ class Template:
 
     texts: tuple[str, ...]
     fields: tuple[Field, ...]
+
+    def __str__(self) -> str:
+        """As in a template file."""
+        fields = [*map(str, self.fields), ""]
+        return "".join(text + field for text, field in zip(self.texts, fields, strict=True))
 
 
 class Templates(Indexed):
@@ -132,7 +143,13 @@ class Templates(Indexed):
             _check_reach(field.offset, field.column, "a field")
 
     def __repr__(self) -> str:
-        return f"Templates({list(self.templates)!r}, boundary={self.boundary!r}, transitions={self.transitions!r})"
+        count = len(self.templates)
+        shown = [repr(str(template)) for template in self.templates[:SHOWN]] + (
+            [f"… {count} in all"] if count > SHOWN else []
+        )
+        options = {name: vars(self)[name] for name in ("boundary", "min_frequency", "hashing", "transitions")}
+        given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        return f"Templates([{', '.join(shown)}], {given})"
 
     @classmethod
     def parse(cls, text: str, **options: Any) -> Templates:
