@@ -74,8 +74,8 @@ def test_answers_are_those_of_enumeration(name, data):
     result = structure.infer(potentials)
     size = 1e-12 * (1.0 + np.abs(truth.scores[truth.scores > -np.inf]).max())
     assert result.log_z.sum() == pytest.approx(truth.log_z, rel=1e-13, abs=size)
-    for engine in ("auto", "exact"):
-        np.testing.assert_array_equal(structure.log_partition(potentials, engine), result.log_z)
+    for engine in ("auto", "exact"):  # trees without marginals are eliminated in another order: the last digit may differ
+        np.testing.assert_allclose(structure.log_partition(potentials, engine), result.log_z, rtol=1e-14, atol=1e-15)
     same(row.gradient(result.marginals), row.packed(truth.marginals), rtol=1e-9, atol=1e-11)
     y, value = structure.argmax(potentials)
     assert value.sum() == pytest.approx(truth.scores.max(), rel=1e-13, abs=size)

@@ -267,7 +267,7 @@ def test_comparison_on_chains():
         assert found.operations[0] < found.operations[1]
         assert found.operations[0] < found.operations[2]
         fitted = clone(model).fit(rows[:40], y[:40])
-        assert found.loss[2] == pytest.approx(-fitted.log_likelihood(rows[40:], y[40:]) / 20, rel=1e-6)
+        assert found.loss[2] == pytest.approx(-fitted.log_likelihood(rows[40:], y[40:]).sum() / 20, rel=1e-6)
 
 
 def test_published_operations():
