@@ -38,7 +38,7 @@ class Recorder:
 
     def add(self, point: Point) -> tuple[float, bool]:
         """Record a point; return its scaled gradient norm and whether a callback asks to stop."""
-        row = self.describe(point)
+        row = measure(point, self.scale, self.seconds())
         self.rows.append(row)
         stop = False
         for callback in self.callbacks:

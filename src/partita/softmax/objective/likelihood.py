@@ -347,10 +347,11 @@ class LikelihoodPoint(SoftmaxPoint):
         """The Newton direction and the point at the best step along it, in one compiled call."""
         o = self.objective
         problem, columns = o.small_problem
-        T = self.parameters[columns]
-        here = newton.Iterate(T, self.gradient[columns], self.u, self.marginals, self.residual)
-        there = newton.Iterate(*(np.empty_like(array) for array in here))
-        D, image = np.empty_like(T), np.empty_like(self.u)
+        T, u, P, R = self.parameters[columns], self.u, self.marginals, self.residual
+        here = newton.Iterate(T, self.gradient[columns], u, P, R)
+        # one by one: a generator would take longer than the arithmetic on small data
+        there = newton.Iterate(np.empty_like(T), np.empty_like(T), np.empty_like(u), np.empty_like(P), np.empty_like(R))
+        D, image = np.empty_like(T), np.empty_like(u)
         status, length, value, slope = newton.trial(problem, here, D, image, there)
         if status:
             return None
