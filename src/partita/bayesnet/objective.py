@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize as scipy_minimize
 
 from ..core.arrays.weights import held_down
 from ..core.contracts.capabilities import Capability
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_real, check_weights
-from ..graph import FreeSums
+from ..graph import FactorGraph, FreeSums
 from ..objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint
 from .kernels import network as kernels
 from .kernels.network import NEVER as NEVER
@@ -49,6 +49,11 @@ class NetworkLikelihood(PenalizedObjective):
         One variance for a leaf, or one for each configuration of its parents.
     """
 
+    net: BayesNet
+    kind: str
+    n_penalized: int
+    n_examples: int
+
     costly_rays = True
     convex = False
 
@@ -66,23 +71,23 @@ class NetworkLikelihood(PenalizedObjective):
         **options: float,
     ) -> None:
         self.net, self.kind = net, check_choice("kind", kind, KINDS)
-        self.alpha = check_real("alpha", alpha, minimum=0.0)
-        self.weights = check_weights("weights", weights, len(states))
-        self.leaves = np.zeros((len(states), 0)) if leaves is None else np.asarray(leaves, dtype=np.float64)
+        self.alpha: float = check_real("alpha", alpha, minimum=0.0)
+        self.weights: NDArray[Any] = check_weights("weights", weights, len(states))
+        self.leaves: FloatArray = np.zeros((len(states), 0)) if leaves is None else np.asarray(leaves, dtype=np.float64)
         self.tied_variance = tied_variance
         rows = _checked_rows(net, states, self.leaves)
         if net.leaves:
             rows = np.column_stack([rows, np.arange(len(rows))])
-        self.graph = net.graph(len(rows), n_jobs)
-        self.sets = UnknownSets(self.graph, rows, self.weights, **options)
-        self.n_means = sum(net.leaf_sizes)
-        self.size = net.size + self.n_means + (len(net.leaves) if tied_variance else self.n_means)
+        self.graph: FactorGraph = net.graph(len(rows), n_jobs)
+        self.sets: UnknownSets = UnknownSets(self.graph, rows, self.weights, **options)
+        self.n_means: int = sum(net.leaf_sizes)
+        self.size: int = net.size + self.n_means + (len(net.leaves) if tied_variance else self.n_means)
         self.n_penalized, self.n_examples = net.size + self.n_means, len(states)
-        self.penalty = np.where(np.arange(self.size) < self.n_penalized, self.alpha, 0.0)
-        self.scale = float(held_down(self.weights).sum())
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.EM_STEP})
-        self.complete = self.sets.n_items == 0
-        self.untouched = self.sets.touched() == 0.0 if kind == "conditional" else np.zeros(0, bool)
+        self.penalty: FloatArray = np.where(np.arange(self.size) < self.n_penalized, self.alpha, 0.0)
+        self.scale: float = float(held_down(self.weights).sum())
+        self.capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.EM_STEP})
+        self.complete: bool = self.sets.n_items == 0
+        self.untouched: NDArray[np.bool_] = self.sets.touched() == 0.0 if kind == "conditional" else np.zeros(0, bool)
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
         """Weights, and for every leaf the means and the variances of configurations of its parents."""
@@ -192,21 +197,25 @@ def _checked_rows(net: BayesNet, states: Any, leaves: FloatArray) -> IntArray:
 class NetworkPoint(PenalizedPoint):
     """The likelihood of a network at one parameter vector."""
 
+    parameters: FloatArray
+    chosen: FloatArray
+    choice: Choice
+
     objective: NetworkLikelihood
 
     def __init__(self, objective: NetworkLikelihood, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
-        self.u = objective.potentials(theta)
+        self.u: FloatArray = objective.potentials(theta)
         o = objective
         if o.kind != "joint":
-            self.sums = o.sets.at(self.u)
+            self.sums: FreeSums = o.sets.at(self.u)
         if o.kind != "marginal":
             best, self.chosen, self.choice = o.sets.best(self.u)
         if o.kind == "conditional":
             self.value = o.conditional_value(theta, self.sums, self.choice)
         else:
             unknown = best if o.kind == "joint" else self.sums.value
-            self.value = o.penalty_value(theta) - float(o.sets.counts @ self.u) - unknown
+            self.value: float = o.penalty_value(theta) - float(o.sets.counts @ self.u) - unknown
 
     @property
     def counts(self) -> FloatArray:

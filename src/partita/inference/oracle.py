@@ -80,8 +80,8 @@ class UserOracle:
         delta: float = 0.0,
     ) -> None:
         self._function, self._points = function, points
-        self.polytope = check_choice("polytope", polytope, POLYTOPES)
-        self.delta = check_real("delta", delta, minimum=0.0)
+        self.polytope: str = check_choice("polytope", polytope, POLYTOPES)
+        self.delta: float = check_real("delta", delta, minimum=0.0)
 
     def __call__(self, potentials: FloatArray) -> Answer:
         return scored(self._points(self._function(potentials)), potentials, self.polytope, self.delta)

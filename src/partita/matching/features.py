@@ -40,6 +40,9 @@ class EdgeFeatures:
     features : array of shape (parameters, examples, edges)
     """
 
+    size: int
+    n_examples: int
+
     def __init__(self, features: FloatArray) -> None:
         self.size, self.n_examples = features.shape[:2]
         self._shape = features.shape[1:]
@@ -73,12 +76,14 @@ class NodePairs:
         column, row by row.
     """
 
+    n_examples: int
+
     def __init__(self, rows: FloatArray, columns: FloatArray, ends: IntArray | None = None) -> None:
         self._X, self._Z, self._ends = rows, columns, ends
         if ends is not None:
             self._blocks = _blocks(ends, rows.shape[1])
         self.n_examples, self._p, self._q = len(rows), rows.shape[2], columns.shape[2]
-        self.size = self._p * self._q
+        self.size: int = self._p * self._q
 
     def forward(self, theta: FloatArray) -> FloatArray:
         T = theta.reshape(self._p, self._q)

@@ -21,9 +21,9 @@ class CholeskyFactor:
     """
 
     def __init__(self, matrix: NDArray[np.floating]) -> None:
-        self.single = matrix.dtype == np.float32
+        self.single: bool = matrix.dtype == np.float32
         factor = spotrf if self.single else dpotrf
-        self.shift = 0.0
+        self.shift: float = 0.0
         scale = float(np.trace(matrix)) / max(1, len(matrix)) or 1.0
         relative = 1e-7 if self.single else 1e-14
         while True:

@@ -57,7 +57,7 @@ class DualBlocks:
         workers: Workers | None = None,
     ) -> None:
         self._blocks, self._penalty, self._constant = list(blocks), penalty, constant
-        self.n_blocks = len(self._blocks)
+        self.n_blocks: int = len(self._blocks)
         self._workers = workers or Workers(1)
         self._d = observed.copy()
         for block in self._blocks:

@@ -113,8 +113,8 @@ class L1(OnLikelihood[SmoothObjective]):
         if Capability.SMOOTH not in objective.capabilities:
             raise ValueError(f"l1 penalties need a smooth objective; {type(objective).__name__} is not")
         super().__init__(objective)
-        self.l1 = check_l1(l1, self.size)
-        self.capabilities = frozenset({Capability.ORTHANT}) | (_INHERITED & objective.capabilities)
+        self.l1: FloatArray = check_l1(l1, self.size)
+        self.capabilities: frozenset[Capability] = frozenset({Capability.ORTHANT}) | (_INHERITED & objective.capabilities)
 
     @property
     def blas_threads(self) -> int | None:
@@ -128,10 +128,13 @@ class L1(OnLikelihood[SmoothObjective]):
 class L1Point:
     """The objective at one parameter vector; `smooth` is the smooth part there."""
 
+    objective: L1
+    smooth: SmoothPoint
+
     def __init__(self, objective: L1, smooth: SmoothPoint) -> None:
         self.objective, self.smooth = objective, smooth
-        self.parameters = smooth.parameters
-        self.value = float(smooth.value) + float((objective.l1 * np.abs(self.parameters)).sum())
+        self.parameters: FloatArray = smooth.parameters
+        self.value: float = float(smooth.value) + float((objective.l1 * np.abs(self.parameters)).sum())
 
     @cached_property
     def gradient(self) -> FloatArray:

@@ -119,6 +119,8 @@ class PenalizedPoint(ABC):
 class PlainRay(Generic[P]):
     """A penalised objective on a half-line. A step costs as much as a new point."""
 
+    direction: FloatArray
+
     def __init__(self, origin: P, direction: FloatArray) -> None:
         self.origin, self.direction = origin, direction
 
@@ -141,6 +143,10 @@ class DotRay(PlainRay[P]):
 
 class OnLikelihood(ObjectiveBase, Generic[InnerT]):
     """What objectives that add something to a likelihood take from it."""
+
+    size: int
+    scale: float
+    n_examples: int
 
     def __init__(self, likelihood: InnerT) -> None:
         self.likelihood = likelihood

@@ -70,7 +70,7 @@ class Categorical:
             check_memory(f"label sets of {total:.4g} labels in all", 16 * int(total), "Give fewer examples at a time")
             self._ragged_offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
             size = int(self._ragged_offsets[-1])
-        self.log_prior = _log_prior(prior, size)
+        self.log_prior: FloatArray = _log_prior(prior, size)
 
     def offsets(self, n_examples: int) -> NDArray[np.int64]:
         """Where each example's labels start in the flat array of scores, and where the last ends."""
@@ -213,7 +213,7 @@ class Binary(Categorical):
     def __init__(self, prior: ArrayLike | None = None) -> None:
         super().__init__(2, prior)
         with np.errstate(invalid="ignore"):
-            self.log_odds_prior = float(self.log_prior[1] - self.log_prior[0])
+            self.log_odds_prior: float = float(self.log_prior[1] - self.log_prior[0])
 
     @property
     def offset(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core.contracts.point import Point
 from ..core.contracts.progress import Callback, Progress
@@ -22,10 +22,13 @@ class Recorder:
     callbacks : iterable of callables
     """
 
+    solver: str
+    scale: float
+
     def __init__(self, solver: str, scale: float, callbacks: Iterable[Callback]) -> None:
         self.solver, self.scale = solver, scale
-        self.callbacks = tuple(callbacks)
-        self.start = time.perf_counter()
+        self.callbacks: tuple[Callable[[Progress], bool | None], ...] = tuple(callbacks)
+        self.start: float = time.perf_counter()
         self.rows: list[Row] = []
 
     def seconds(self) -> float:

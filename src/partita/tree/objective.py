@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.arrays.weights import held_down
 from ..core.contracts import Capability, Product
@@ -38,8 +39,15 @@ class TreeLikelihood(PenalizedObjective):
         The l2 of each parameter.
     """
 
+    features: PairFeatures
+    structure: DependencyTrees
+    size: int
+    n_examples: int
+
     costly_rays = True
-    capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
+    )
 
     def __init__(
         self,
@@ -57,15 +65,15 @@ class TreeLikelihood(PenalizedObjective):
             )
         self.features, self.structure = features, structure
         self.size, self.n_examples = features.size, structure.n_sentences
-        self.weights = check_weights("weights", weights, self.n_examples)
-        self.penalty = check_penalty(penalty, self.size)
-        self.scale = float(held_down(self.weights) @ structure.lengths)
-        self.pair_weights = np.repeat(self.weights, np.diff(structure.offsets))
+        self.weights: NDArray[Any] = check_weights("weights", weights, self.n_examples)
+        self.penalty: FloatArray = check_penalty(penalty, self.size)
+        self.scale: float = float(held_down(self.weights) @ structure.lengths)
+        self.pair_weights: NDArray[Any] = np.repeat(self.weights, np.diff(structure.offsets))
         chosen = structure.chosen(y)
         used = np.zeros(structure.n_pairs)
         used[chosen] = self.pair_weights[chosen]
         #: ``A' y``, weighted: the features of the observed trees.
-        self.observed = features.adjoint(used)
+        self.observed: FloatArray = features.adjoint(used)
 
     def at(self, parameters: FloatArray) -> TreePoint:
         """The objective seen from `parameters`."""
@@ -75,15 +83,17 @@ class TreeLikelihood(PenalizedObjective):
 class TreePoint(PenalizedPoint):
     """The likelihood at one parameter vector."""
 
+    parameters: FloatArray
+
     objective: TreeLikelihood
 
     def __init__(self, objective: TreeLikelihood, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
-        self.scores = objective.features.forward(theta)
+        self.scores: FloatArray = objective.features.forward(theta)
         found = objective.structure.infer(self.scores)
         self.marginals: FloatArray = found.marginals
         loss = float(objective.weights @ found.log_z) - float(objective.observed @ theta)
-        self.value = loss + objective.penalty_value(theta)
+        self.value: float = loss + objective.penalty_value(theta)
 
     @cached_property
     def gradient(self) -> FloatArray:

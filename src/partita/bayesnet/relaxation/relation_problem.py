@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ...core.parallel import Workers
@@ -30,27 +31,33 @@ VANISHED = 1e-8
 class Relation:
     """One relation M and the terms that know it, on distinct rows of data with weights."""
 
+    w: FloatArray
+    alpha: float
+    workers: Workers
+    n: int
+    total: float
+
     def __init__(
         self, own: IntArray | None, children: Sequence[ChildTerm], w: FloatArray, alpha: float, workers: Workers
     ) -> None:
         self.w, self.alpha, self.workers = w, alpha, workers
         self.n, self.total = len(w), float(w.sum())
-        self.own = np.zeros(self.n, dtype=np.int64) if own is None else own
+        self.own: IntArray = np.zeros(self.n, dtype=np.int64) if own is None else own
         self.counts: FloatArray = np.zeros(0) if own is None else np.asarray(np.bincount(own, weights=w), dtype=np.float64)
         self.children = children
         discrete = [c.n_values > 0 for c in children]
-        self.n_values = np.array([c.n_values for c in children], dtype=np.int64)
-        self.given = np.array([c.given for c in children], dtype=np.int64).reshape(len(children), self.n)
-        self.codes = np.array(
+        self.n_values: IntArray = np.array([c.n_values for c in children], dtype=np.int64)
+        self.given: IntArray = np.array([c.given for c in children], dtype=np.int64).reshape(len(children), self.n)
+        self.codes: IntArray = np.array(
             [c.child if d else self.own * 0 for c, d in zip(children, discrete, strict=True)], dtype=np.int64
         )
         self.codes = self.codes.reshape(self.given.shape)
-        self.reals = np.array([self.w * 0 if d else c.child for c, d in zip(children, discrete, strict=True)])
+        self.reals: NDArray[Any] = np.array([self.w * 0 if d else c.child for c, d in zip(children, discrete, strict=True)])
         self.reals = self.reals.reshape(self.given.shape)
-        self.precisions = np.array([1.0 / c.variance for c in children])
+        self.precisions: NDArray[Any] = np.array([1.0 / c.variance for c in children])
         configurations = self.given.max(axis=1, initial=-1) + 1
         #: Weight vectors: of the own term, then of each child.
-        self.units = np.cumsum([len(self.counts), *(configurations * np.maximum(1, self.n_values))])
+        self.units: NDArray[Any] = np.cumsum([len(self.counts), *(configurations * np.maximum(1, self.n_values))])
 
     def size(self, rank: int) -> int:
         return int(self.n + self.units[-1]) * rank
@@ -229,12 +236,19 @@ class Problem:
     ``rho/2 sum_ij sqrt(w_i w_j) max(0, z_ij - c_ij)^2``, where roots make the curvature in X the same for all pairs.
     """
 
+    relations: Sequence[Relation]
+    constraints: Sequence[Constraint]
+    w: FloatArray
+    total: float
+    n: int
+    rho: float
+
     def __init__(self, relations: Sequence[Relation], constraints: Sequence[Constraint]) -> None:
         self.relations, self.constraints = relations, constraints
         self.w, self.total, self.n = relations[0].w, relations[0].total, relations[0].n
         self.multipliers: list[FloatArray] = []
         self.rho = FIRST_PENALTY
-        self.roots = np.sqrt(self.w)
+        self.roots: NDArray[Any] = np.sqrt(self.w)
 
     def split(self, x: FloatArray, rank: int) -> list[tuple[FloatArray, FloatArray]]:
         """Rows X and weight vectors of every relation."""

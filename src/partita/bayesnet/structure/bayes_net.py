@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.potentials import real_array
 from ...core.enumeration import configurations
@@ -54,9 +54,9 @@ class BayesNet:
         if counts.ndim != 1 or (counts.size and (counts.dtype.kind not in "iu" or counts.min() < 1)):
             raise ValueError("cardinalities must be integers >= 1, one per variable")
         check_memory("one state after another", 8 * int(counts.sum(dtype=np.float64)), "Lower the cardinalities")
-        self.cardinalities = counts.astype(np.int64)
-        self.parents = [_family(f"parents[{v}]", of, len(counts)) for v, of in enumerate(parents)]
-        self.leaves = [_family(f"leaves[{i}]", of, len(counts)) for i, of in enumerate(leaves)]
+        self.cardinalities: IntArray = counts.astype(np.int64)
+        self.parents: list[tuple[int, ...]] = [_family(f"parents[{v}]", of, len(counts)) for v, of in enumerate(parents)]
+        self.leaves: list[tuple[int, ...]] = [_family(f"leaves[{i}]", of, len(counts)) for i, of in enumerate(leaves)]
         if len(self.parents) != len(counts):
             raise ValueError(f"parents must have an entry for each of {len(counts)} variables, got {len(self.parents)}")
         loop = find_cycle(dict(enumerate(self.parents)))
@@ -69,10 +69,10 @@ class BayesNet:
             what = f"the table of variable {v}, which has {len(self.parents[v])} parents,"
             check_memory(what, 24 * sum(tables), "Give it fewer parents")
         widths = np.repeat(self.cardinalities, configurations)
-        self.starts = np.concatenate(([0], np.cumsum(widths)))
-        self.offsets = self.starts[np.concatenate(([0], np.cumsum(configurations, dtype=np.int64)))]
-        self.size = int(self.starts[-1])
-        self.leaf_sizes = [self.configurations(of) for of in self.leaves]
+        self.starts: NDArray[Any] = np.concatenate(([0], np.cumsum(widths)))
+        self.offsets: NDArray[Any] = self.starts[np.concatenate(([0], np.cumsum(configurations, dtype=np.int64)))]
+        self.size: int = int(self.starts[-1])
+        self.leaf_sizes: list[int] = [self.configurations(of) for of in self.leaves]
         check_memory("the means of all leaves", 24 * sum(self.leaf_sizes), "Give them fewer parents")
 
     def configurations(self, variables: Sequence[int]) -> int:

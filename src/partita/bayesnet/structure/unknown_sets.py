@@ -54,10 +54,14 @@ class UnknownSets(FreeSets):
         How often, weighted, each entry is picked by factors that are known.
     """
 
+    graph: FactorGraph
+    options: dict[str, float]
+    workers: Workers
+
     def __init__(self, graph: FactorGraph, states: IntArray, weights: FloatArray, **options: float) -> None:
         self.graph, self.options, self.workers = graph, options, graph.workers
-        self.states = np.ascontiguousarray(states, dtype=np.int64)
-        self.row_weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.states: IntArray = np.ascontiguousarray(states, dtype=np.int64)
+        self.row_weights: FloatArray = np.ascontiguousarray(weights, dtype=np.float64)
         self._scopes = kernels.Tables(graph.scope_offsets, graph.members, member_strides(graph), graph.offsets)
         self._ranges_of_rows = Workers.ranges(len(self.states), 4.0 * len(self.states) * len(graph.members))
         sets = self._find()
@@ -85,8 +89,8 @@ class UnknownSets(FreeSets):
         parts_of_mask = np.bincount(found // V, minlength=len(distinct))
         count = parts_of_mask[mask]
         first_part = np.cumsum(parts_of_mask) - parts_of_mask
-        self.pair_rows = np.repeat(np.arange(len(self.states)), count)
-        self.pair_sets = set_of_part[ranges(first_part[mask], count)]
+        self.pair_rows: IntArray = np.repeat(np.arange(len(self.states)), count)
+        self.pair_sets: IntArray = set_of_part[ranges(first_part[mask], count)]
         return Scopes(np.concatenate(([0], np.cumsum(sets.sum(1)))), np.nonzero(sets)[1])
 
     def _collapse(self) -> None:
@@ -101,7 +105,7 @@ class UnknownSets(FreeSets):
         item[order] = np.cumsum(new) - 1
         chosen = order[new]
         sets = self.pair_sets[chosen]
-        self.n_items = len(chosen)
+        self.n_items: int = len(chosen)
         # Without an item the counts are integers, and kernels would be compiled for these too.
         counts = np.bincount(item, weights=self.row_weights[self.pair_rows], minlength=self.n_items)
         weights = np.asarray(counts, dtype=np.float64)
@@ -110,7 +114,7 @@ class UnknownSets(FreeSets):
         place = np.empty(self.n_items, np.int64)
         place[np.flatnonzero(~big)] = np.arange(np.sum(~big))
         place[np.flatnonzero(big)] = np.sum(~big) + np.arange(np.sum(big))
-        self.pair_items = place[item]
+        self.pair_items: IntArray = place[item]
         rows = self.pair_rows[chosen]
         self._items, self._trees = ((np.flatnonzero(part), sets[part], rows[part], weights[part]) for part in (~big, big))
         parts = np.zeros((len(self._ranges_of_rows), self.graph.size))
@@ -119,7 +123,7 @@ class UnknownSets(FreeSets):
             for i, (lo, hi) in enumerate(self._ranges_of_rows)
         ]
         self.workers.run(kernels.settled_counts, tasks)
-        self.counts = parts.sum(0)
+        self.counts: FloatArray = parts.sum(0)
 
     def best(self, u: FloatArray) -> tuple[float, FloatArray, Choice]:
         """The same with the largest score in place of the sum, how often it picks each entry, and what was chosen."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.arrays.columns import Columns
 from ...core.arrays.unknown import is_unknown
@@ -42,14 +43,14 @@ class TokenColumns:
         sentences = [self._sentence(sentence, i) for i, sentence in enumerate(X)]
         rows = [row for sentence in sentences for row in sentence]
         lengths = [len(sentence) for sentence in sentences]
-        self.full = np.array(lengths, dtype=np.int64) > 0
+        self.full: NDArray[np.bool_] = np.array(lengths, dtype=np.int64) > 0
         self._check_widths(sentences)
         if y is not None:
             labels = _labels(y, lengths)
             rows = [[*row, label] for row, label in zip(rows, labels, strict=True)]
         if not rows:
             raise ValueError("X has no tokens")
-        self.columns = Columns.from_rows(rows, [length for length in lengths if length])
+        self.columns: Columns = Columns.from_rows(rows, [length for length in lengths if length])
 
     def _sentence(self, sentence: Any, i: int) -> list[list[str]]:
         frame = Frame.of(sentence)

@@ -7,10 +7,10 @@ import numpy as np
 from ...core import Objective, Progress
 from ...core.parallel import Workers
 from ...core.results import FloatArray, Solution, Status
-from ...estimators.labels import position_of
+from ...estimators.labels import Labels, position_of
 from ..data.forbidden import check_possible
 from ..data.reading import Sequences, labels_of, read_sequences
-from ..data.sequences import ATTRIBUTES
+from ..data.sequences import ATTRIBUTES, SequenceData
 from ..data.types import LabelSequences, Lengths
 from ..structure.chain import Chain
 from .fitted_chain import vectorizer_of
@@ -43,6 +43,12 @@ class Holdout:
         Whether patience ran out.
     """
 
+    problem: ChainProblem
+    patience: int
+    workers: Workers
+    data: SequenceData
+    chain: Chain
+
     def __init__(
         self,
         problem: ChainProblem,
@@ -59,7 +65,7 @@ class Holdout:
             *(X, lengths, vectorizer_of(layout.names, hashing)), fit=False, numeric=inputs.kind != ATTRIBUTES
         )
         data = align_columns(read, layout)
-        self.labels = labels_of(data, y, layout.classes)
+        self.labels: Labels = labels_of(data, y, layout.classes)
         check_possible(*(self.labels, data.offsets, problem.forbidden), lambda t: f"{position_of(t, data.offsets)} of y_dev")
         counts = data.lengths[data.lengths > 0]
         if not len(counts):
@@ -68,7 +74,7 @@ class Holdout:
         self.data, self.chain = inputs.rows(data), Chain(layout.n_labels, counts, n_jobs)
         self.scores: list[float] = []
         self.best: FloatArray | None = None
-        self.stopped = False
+        self.stopped: bool = False
 
     def __call__(self, progress: Progress) -> bool:
         problem, weights = self.problem, self.problem.weights(progress.parameters)

@@ -43,7 +43,7 @@ class AttributeIndex:
     """
 
     def __init__(self, names: Iterable[str] = (), hashing: int | None = None) -> None:
-        self.hashing = None if hashing is None else check_count("hashing", hashing, minimum=1)
+        self.hashing: int | None = None if hashing is None else check_count("hashing", hashing, minimum=1)
         if self.hashing is not None and self.hashing > 2**31:
             raise ValueError(f"hashing must be at most 2**31 columns, got {hashing}")
         self._names: list[str] | None = list(names)
@@ -224,6 +224,8 @@ def assemble(indices: Codes, data: NDArray[np.float64], lengths: Any, size: int)
 
 class KeyTable:
     """Codes for integers, in the order in which they first come."""
+
+    count: int
 
     def __init__(self) -> None:
         self.count = 0

@@ -57,6 +57,14 @@ class ChainFeatures:
         X, split into attributes with weights for many labels and for few.
     """
 
+    n_positions: int
+    n_attributes: int
+    n_examples: int
+    starts: bool
+    ends: bool
+    attribute: IntArray
+    label: IntArray
+
     #: Whether there is a map of some of the chains (`take`, `block`), as mini-batches need.
     divisible = True
 
@@ -73,7 +81,7 @@ class ChainFeatures:
         workers: Workers | None = None,
     ) -> None:
         X = sound_csr("X", X)
-        self.offsets = np.array(offsets, dtype=np.int64)  # a copy: kernels trust it
+        self.offsets: IntArray = np.array(offsets, dtype=np.int64)  # a copy: kernels trust it
         if (
             self.offsets.ndim != 1
             or self.offsets[0] != 0
@@ -84,11 +92,11 @@ class ChainFeatures:
         self.n_labels = n_labels
         self.n_positions, self.n_attributes = X.shape
         self.n_examples = len(offsets) - 1
-        self.workers = workers or Workers(1)
-        self.transitions = np.asarray(transitions, dtype=np.int64).reshape(-1, 2)
+        self.workers: Workers = workers or Workers(1)
+        self.transitions: IntArray = np.asarray(transitions, dtype=np.int64).reshape(-1, 2)
         self.starts, self.ends = starts, ends
-        self.n_state = len(attribute)
-        self.size = self.n_state + len(self.transitions) + n_labels * (starts + ends)
+        self.n_state: int = len(attribute)
+        self.size: int = self.n_state + len(self.transitions) + n_labels * (starts + ends)
         self._split(X, np.asarray(attribute), np.asarray(label))
         self._ranges = self.workers.ranges(self.n_positions, 4.0 * X.nnz * max(1.0, n_labels / 4.0))
 
@@ -105,7 +113,7 @@ class ChainFeatures:
         slot[slots] = np.arange(len(slots))
         order = np.lexsort((label, np.where(common[attribute], slot[attribute] - self.n_attributes, rank[attribute])))
         self.attribute, self.label = attribute[order], label[order]
-        self.n_common = int(common[attribute].sum())
+        self.n_common: int = int(common[attribute].sum())
         self._table_shape = (len(slots), n)
         self._places = slot[self.attribute[: self.n_common]] * n + self.label[: self.n_common]
         self._full = self.n_common == len(slots) * n
@@ -123,7 +131,7 @@ class ChainFeatures:
         features = np.repeat(begin[rest] - ends + times - self.n_common, times) + np.arange(int(times.sum()))
         values = None if ones else np.repeat(X.data[~here], times)
         rare = _entries(features, np.repeat(rows[~here], times), values, self.n_positions)
-        self.attributes = Attributes(usual, rare, self.label[self.n_common :].astype(np.uint16))
+        self.attributes: Attributes = Attributes(usual, rare, self.label[self.n_common :].astype(np.uint16))
 
     def forward(self, theta: FloatArray, out: FloatArray | None = None) -> Scores:
         """Scores of labels (positions, labels), in `out` if given, and of transitions (labels, labels)."""

@@ -23,6 +23,9 @@ class StateWeights:
     n_attributes, n_labels : int
     """
 
+    n_attributes: int
+    n_labels: int
+
     def __init__(self, attribute: IntArray, label: IntArray, weight: FloatArray, n_attributes: int, n_labels: int) -> None:
         self.n_attributes, self.n_labels = n_attributes, n_labels
         used = np.zeros(n_attributes, bool)
@@ -31,7 +34,7 @@ class StateWeights:
         self._slot = None
         if 2 * rows < n_attributes:  # hashed, or mostly zero: all others share one last row of zeros
             self._slot = np.where(used, np.cumsum(used) - 1, rows).astype(np.uint32)
-            self.table = np.zeros((rows + 1, n_labels))
+            self.table: FloatArray = np.zeros((rows + 1, n_labels))
             self.table[self._slot[attribute], label] = weight
         else:
             self.table = np.zeros((n_attributes, n_labels))

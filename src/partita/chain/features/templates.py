@@ -129,8 +129,8 @@ class Templates(Indexed):
         transitions: bool = True,
     ) -> None:
         super().__init__(min_frequency, hashing)
-        self.templates = tuple(templates)
-        self.boundary = check_choice("boundary", boundary, BOUNDARIES)
+        self.templates: tuple[Template, ...] = tuple(templates)
+        self.boundary: str = check_choice("boundary", boundary, BOUNDARIES)
         self.transitions = transitions
         for template in self.templates:
             texts = template.texts

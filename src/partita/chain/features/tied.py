@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels.tuples import Attributes, Weights
 from .chain import ChainFeatures, Scores
@@ -22,12 +23,20 @@ class TiedFeatures:
         The parameter of each weight, counted from 0 without gaps.
     """
 
+    inner: ChainFeatures
+    group: IntArray
+    n_labels: int
+    offsets: IntArray
+    workers: Workers
+    n_positions: int
+    n_examples: int
+
     #: Mini-batches would need the weights of a group in one of them.
     divisible = False
 
     def __init__(self, inner: ChainFeatures, group: IntArray) -> None:
         self.inner, self.group = inner, group
-        self.size = int(group.max()) + 1
+        self.size: int = int(group.max()) + 1
         self.n_labels, self.offsets, self.workers = inner.n_labels, inner.offsets, inner.workers
         self.n_positions, self.n_examples = inner.n_positions, inner.n_examples
 

@@ -86,17 +86,17 @@ class ChainBatches:
 
     def __init__(self, objective: ChainLikelihood, random_state: Any = None, validation: float = 0.0) -> None:
         self.parent = objective
-        self.rng = generator(random_state)
+        self.rng: np.random.Generator = generator(random_state)
         order = self.rng.permutation(np.flatnonzero(objective.weights))
         held = round(validation * len(order))
         if held >= len(order):
             raise ValueError(f"validation={validation!r} leaves no chain to train on")
-        self.size = objective.size
+        self.size: int = objective.size
         self._held = _Part(objective, order[:held]) if held else None
         self._train = _Part(objective, order[held:])
-        self.n_examples = len(self._train.w)
-        self.scale = self.weight(0, self.n_examples)
-        self.penalty = objective.penalty * (self.scale / float(objective.weights @ objective.lengths))
+        self.n_examples: int = len(self._train.w)
+        self.scale: float = self.weight(0, self.n_examples)
+        self.penalty: FloatArray = objective.penalty * (self.scale / float(objective.weights @ objective.lengths))
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
         """The mini-batches of one epoch in random order."""

@@ -14,7 +14,7 @@ from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, diagonal_scaling
-from ..structure.windows import WindowSums
+from ..structure.windows import Unrolled, Windows, WindowSums
 from .batches import transition_counts
 from .composite import ChainObjects, moments_by_order
 from .likelihood import POWER
@@ -49,6 +49,15 @@ class BoltzmannChainLikelihood(PenalizedObjective):
     Parameters are theta (tokens, labels) and A (labels, labels), flat. `scale` is the number of positions in windows.
     """
 
+    x: IntArray
+    y: IntArray
+    offsets: IntArray
+    n_labels: int
+    windows: Windows
+    window_weights: FloatArray
+    different: Unrolled
+    which: IntArray
+
     def __init__(
         self,
         x: IntArray,
@@ -63,16 +72,20 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         workers: Workers | None = None,
     ) -> None:
         self.x, self.y, self.offsets, self.n_labels = x, y, offsets, n_labels
-        self.sizes = np.asarray(sizes, dtype=np.float64)
-        self.composite = composite or CompositeLikelihood({FULL: 1.0})
-        self.workers = workers or Workers(1)
-        self.n_examples = len(offsets) - 1
+        self.sizes: FloatArray = np.asarray(sizes, dtype=np.float64)
+        self.composite: CompositeLikelihood = composite or CompositeLikelihood({FULL: 1.0})
+        self.workers: Workers = workers or Workers(1)
+        self.n_examples: int = len(offsets) - 1
         shares = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
-        self.penalty = l2 * np.concatenate([shares, np.ones(n_labels**2)])
-        self.size = len(self.penalty)
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.objects = ChainObjects(offsets, y, check_weights("weights", weights, self.n_examples), self.composite)
-        self.buffers = Buffers((1, n_labels))
+        self.penalty: FloatArray = l2 * np.concatenate([shares, np.ones(n_labels**2)])
+        self.size: int = len(self.penalty)
+        self.capabilities: frozenset[Capability] = frozenset(
+            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
+        )
+        self.objects: ChainObjects = ChainObjects(
+            offsets, y, check_weights("weights", weights, self.n_examples), self.composite
+        )
+        self.buffers: Buffers = Buffers((1, n_labels))
         self._weigh(self.composite.beta)
 
     def _weigh(self, beta: FloatArray) -> None:
@@ -80,10 +93,10 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         self.beta = beta
         self.windows, self.window_weights = self.objects.choose(beta)
         self.different, self.which = self.windows.alike()
-        self.weights = np.bincount(self.which, weights=self.window_weights).astype(np.float64)
-        self.scale = float(self.window_weights @ self.windows.length) * self.objects.held_down
-        self.observed = self.count(self.window_weights)
-        self.room = Buffers((len(self.different.rows), self.n_labels))
+        self.weights: FloatArray = np.bincount(self.which, weights=self.window_weights).astype(np.float64)
+        self.scale: float = float(self.window_weights @ self.windows.length) * self.objects.held_down
+        self.observed: FloatArray = self.count(self.window_weights)
+        self.room: Buffers = Buffers((len(self.different.rows), self.n_labels))
 
     def count(self, weights: FloatArray) -> FloatArray:
         """Numbers of pairs of token and label, and of transitions, in windows with weights."""
@@ -123,13 +136,17 @@ def token_sums(theta: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatA
 class BoltzmannChainPoint(PenalizedPoint):
     """The likelihood at one parameter vector."""
 
+    parameters: FloatArray
+    b: FloatArray
+    q: FloatArray
+
     objective: BoltzmannChainLikelihood
 
     def __init__(self, objective: BoltzmannChainLikelihood, parameters: FloatArray) -> None:
         self.objective, self.parameters = objective, parameters
         o, (theta, self.A) = objective, objective.unpack(parameters)
         self.b, self.q = token_sums(theta, o.sizes)
-        self.value = self.sums.loss - float((o.observed * parameters).sum()) + o.penalty_value(parameters)
+        self.value: float = self.sums.loss - float((o.observed * parameters).sum()) + o.penalty_value(parameters)
 
     @cached_property
     def sums(self) -> WindowSums:

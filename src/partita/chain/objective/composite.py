@@ -41,11 +41,11 @@ class ChainObjects:
     def __init__(self, offsets: IntArray, y: IntArray, weights: FloatArray, composite: CompositeLikelihood) -> None:
         check_on_chains(composite)
         lengths = [None if order == FULL else int(order) for order in composite.rates]
-        self.windows = Windows.of_lengths(offsets, y, lengths)
-        self.shares = composite.shares(self.windows.group, self.windows.chain)
-        self.weights = weights[self.windows.chain] * self.shares
+        self.windows: Windows = Windows.of_lengths(offsets, y, lengths)
+        self.shares: FloatArray = composite.shares(self.windows.group, self.windows.chain)
+        self.weights: FloatArray = weights[self.windows.chain] * self.shares
         extents = np.diff(offsets)
-        self.held_down = float(held_down(weights) @ extents) / float(weights @ extents)
+        self.held_down: float = float(held_down(weights) @ extents) / float(weights @ extents)
 
     def choose(self, beta: FloatArray) -> tuple[Windows, FloatArray]:
         """The windows that count with these weights of the orders, and their weights."""
@@ -73,21 +73,26 @@ class ChainComposite(ChainObjective):
     composite : CompositeLikelihood
     """
 
+    composite: CompositeLikelihood
+    linear: Any | None
+    windows: Windows
+    window_weights: FloatArray
+
     def __init__(self, features: ChainFeatures, y: IntArray, composite: CompositeLikelihood, **options: Any) -> None:
         if np.min(y) < 0:
             raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         super().__init__(features, y, **options)
         self.composite, self.linear = composite, options.get("linear")
-        self.objects = ChainObjects(features.offsets, self.y, self.weights, composite)
+        self.objects: ChainObjects = ChainObjects(features.offsets, self.y, self.weights, composite)
         self._weigh(composite.beta)
 
     def _weigh(self, beta: FloatArray) -> None:
         """Choose the windows that count."""
         self.beta = beta
         self.windows, self.window_weights = self.objects.choose(beta)
-        self.scale = float(self.window_weights @ self.windows.length) * self.objects.held_down
-        self.observed = self._observed(self.window_weights) - (0.0 if self.linear is None else self.linear)
-        self.room = Buffers((len(self.windows.rows), self.features.n_labels))
+        self.scale: float = float(self.window_weights @ self.windows.length) * self.objects.held_down
+        self.observed: FloatArray = self._observed(self.window_weights) - (0.0 if self.linear is None else self.linear)
+        self.room: Buffers = Buffers((len(self.windows.rows), self.features.n_labels))
         self.__dict__.pop("least_diagonal", None)
 
     def _observed(self, weights: FloatArray) -> FloatArray:

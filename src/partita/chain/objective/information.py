@@ -18,11 +18,11 @@ import scipy.sparse as sp
 
 from ...core.interrupts import pass_on_in_search
 from ...core.parallel import Workers
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.warn import warn
 from ...numerics.linalg import conjugate_gradient
 from ...objectives.information import dense_errors
-from ..features.chain import transposed
+from ..features.chain import ChainFeatures, transposed
 from ..kernels import blocks
 from ..kernels.blocks import WIDTH
 from ..kernels.forward_backward import residual_counts, signed_counts
@@ -75,16 +75,20 @@ class PrunedHessian:
         Iterations of the last solve.
     """
 
+    workers: Workers
+    n_state: int
+
     n_iter = 0
 
     def __init__(self, point: ChainPoint, delta: float, attributes: bool = True) -> None:
         o, f = point.objective, point.objective.features
         self.workers, self.n_state = o.workers, f.n_state
-        self.chains = c = PrunedChains(point.sums, delta)
+        c = PrunedChains(point.sums, delta)
+        self.chains: PrunedChains = c
         values, indices, pointers = f.pair_rows(c.position, c.label, c.before, c.after, attributes)
         used = np.bincount(indices, minlength=o.size) > 0
         used[f.n_state :] = True
-        self.active = np.flatnonzero(used)
+        self.active: IntArray = np.flatnonzero(used)
         number = np.cumsum(used) - 1
         self._rows = Entries(values, number[indices].astype(np.uint32), pointers)
         columns = transposed(self._rows, len(self.active))
@@ -95,10 +99,10 @@ class PrunedHessian:
         variance = np.repeat(c.variances, np.diff(pointers).astype(np.int64))
         variance = np.bincount(indices, variance * values**2 if len(values) else variance, o.size).astype(np.float64)
         variance[moves[self._moves]] += c.edge_variances[self._moves]
-        self.added = np.array(o.penalty)
+        self.added: FloatArray = np.array(o.penalty)
         if attributes and delta > 0.0:
             self.added[: f.n_state] += np.maximum(point.diagonal - o.penalty - variance, 0.0)[: f.n_state]
-        self.diagonal = variance + self.added
+        self.diagonal: FloatArray = variance + self.added
         work = 2.0 * WIDTH * len(indices)
         self._ranges = Workers.ranges(len(self.active), 10.0 * WIDTH * len(self.active))
         self._row_ranges = Workers.balanced(pointers, work)
@@ -161,6 +165,8 @@ class CorrectedHessian(PrunedHessian):
     see them. The preconditioner therefore adds an exact solve on the span of the transitions and of one vector for each
     label, its attributes that occur with many labels.
     """
+
+    n_iter: int
 
     def __init__(self, point: ChainPoint, delta: float = LIKELY, transition_delta: float = LIKELY_TRANSITION) -> None:
         super().__init__(point, delta)
@@ -241,6 +247,9 @@ def _units(H: PrunedHessian) -> Any:
 
 class ChainScores:
     """The scores of the chains, gradients of the log-likelihood of each, as a matrix that is known by its products."""
+
+    features: ChainFeatures
+    workers: Workers
 
     def __init__(self, point: ChainPoint) -> None:
         o, f, sums = point.objective, point.objective.features, point.sums

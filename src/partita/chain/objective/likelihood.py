@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
@@ -58,6 +59,10 @@ class ChainObjective(PenalizedObjective):
         Coefficients of a linear term that is added to F.
     """
 
+    size: int
+    n_examples: int
+    buffers: Buffers
+
     costly_rays = True
 
     def __init__(
@@ -74,28 +79,28 @@ class ChainObjective(PenalizedObjective):
     ) -> None:
         n = features.n_labels
         self.features = features
-        self.workers = workers or features.workers
-        self.weights = check_weights("weights", weights, features.n_examples)
-        self.y = np.ascontiguousarray(y, dtype=np.int64)
-        self.sets = np.zeros((0, n), bool) if sets is None else np.asarray(sets, dtype=bool).reshape(-1, n)
+        self.workers: Workers = workers or features.workers
+        self.weights: NDArray[Any] = check_weights("weights", weights, features.n_examples)
+        self.y: IntArray = np.ascontiguousarray(y, dtype=np.int64)
+        self.sets: NDArray[Any] = np.zeros((0, n), bool) if sets is None else np.asarray(sets, dtype=bool).reshape(-1, n)
         if self.y.shape != (features.n_positions,) or self.y.max() >= n or self.y.min() < -len(self.sets):
             raise ValueError(f"y must hold {features.n_positions} labels below {n}, or -1 - k for row k of sets")
         self.size, self.n_examples = features.size, features.n_examples
-        self.lengths = np.diff(features.offsets)
-        self.scale = float(held_down(self.weights) @ self.lengths)
-        self.penalty = check_penalty(penalty, self.size)
-        self.forbidden = Forbidden() if forbidden is None else forbidden
+        self.lengths: NDArray[Any] = np.diff(features.offsets)
+        self.scale: float = float(held_down(self.weights) @ self.lengths)
+        self.penalty: FloatArray = check_penalty(penalty, self.size)
+        self.forbidden: Forbidden = Forbidden() if forbidden is None else forbidden
         if not isinstance(self.forbidden, Forbidden):
             raise ValueError(f"forbidden must be Forbidden(transitions, starts, ends), got {type(forbidden).__name__}")
-        self.partial = self._partial()
-        self.convex = self.partial is None
+        self.partial: _Partial | None = self._partial()
+        self.convex: bool = self.partial is None
         transitions, *ends = self.forbidden
-        self.ruled = transitions is not None or any(rule is not None and bool(rule.any()) for rule in ends)
-        self.capabilities = self._offers(plain=self.convex and not self.ruled and linear is None)
+        self.ruled: bool = transitions is not None or any(rule is not None and bool(rule.any()) for rule in ends)
+        self.capabilities: frozenset[Capability] = self._offers(plain=self.convex and not self.ruled and linear is None)
         self.buffers = Buffers((features.n_positions, n))
-        self.in_one_pass = self.convex and features.streams is not None
+        self.in_one_pass: bool = self.convex and features.streams is not None
         self._parts: list[FloatArray] | None = None  # where threads sum; kept, because fresh memory is slow
-        self.observed = self._statistics() - (0.0 if linear is None else linear)
+        self.observed: FloatArray = self._statistics() - (0.0 if linear is None else linear)
         self._check_possible()
 
     def _offers(self, plain: bool) -> frozenset[Capability]:
@@ -241,6 +246,8 @@ class _Partial:
 class ChainObjectivePoint(PenalizedPoint):
     """A likelihood of chains at one parameter vector: a value, a gradient, and curvature by products."""
 
+    parameters: FloatArray
+
     objective: ChainObjective
 
     def __init__(self, objective: ChainObjective, theta: FloatArray, scores: Scores | None = None) -> None:
@@ -255,7 +262,7 @@ class ChainObjectivePoint(PenalizedPoint):
                 self.gradient = expected - o.observed + o.penalty_gradient(theta)
         if loss is None:
             loss = self.sums.loss - (0.0 if self.known is None else self.known.loss)
-        self.value = loss - float((o.observed * theta).sum()) + o.penalty_value(theta)
+        self.value: float = loss - float((o.observed * theta).sum()) + o.penalty_value(theta)
 
     @cached_property
     def scores(self) -> Scores:

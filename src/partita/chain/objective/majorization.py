@@ -64,8 +64,10 @@ class ChainSubspace:
         self.origin = origin
         last = origin.came_by if momentum else None
         basis = [*directions] if last is None else [*directions, last]
-        self.basis = np.array(basis)
-        self.images = [origin.objective.features.forward(direction) for direction in basis]
+        self.basis: FloatArray = np.array(basis)
+        self.images: list[tuple[FloatArray, FloatArray]] = [
+            origin.objective.features.forward(direction) for direction in basis
+        ]
 
     @property
     def dimension(self) -> int:

@@ -41,14 +41,14 @@ class ChainSweeps:
 
     def __init__(self, objective: ChainLikelihood, theta: FloatArray, random_state: Any = None) -> None:
         self.objective = objective
-        self.rng = generator(random_state)
+        self.rng: np.random.Generator = generator(random_state)
         self._chains = np.flatnonzero(objective.weights)
         self._lambda = float(objective.penalty[0]) / len(self._chains)
         self._steps = 0.0
         f = objective.features
         self._weights, mask = f.unpack(theta), f.unpack(np.ones(f.size))
         self._data = (f.attributes, Chains(f.offsets, objective.weights), objective.y, mask)
-        self.rate = self._calibrated()
+        self.rate: float = self._calibrated()
 
     def _calibrated(self) -> float:
         sample = self.rng.permutation(self._chains)[:SAMPLE]

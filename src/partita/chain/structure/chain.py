@@ -64,7 +64,7 @@ class Chain:
     """
 
     def __init__(self, n_labels: int, lengths: ArrayLike, n_jobs: int | None = None) -> None:
-        self.n_labels = check_count("n_labels", n_labels, minimum=1)
+        self.n_labels: int = check_count("n_labels", n_labels, minimum=1)
         counts = np.asarray(lengths)
         if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
             raise ValueError("lengths must be a vector of integers >= 1, one per sequence")
@@ -72,9 +72,9 @@ class Chain:
         check_memory(f"a chain of {total:.4g} positions", 8 * int(total), "Give fewer sequences at a time")
         check_memory(f"a chain of n_labels={self.n_labels}", 8 * self.n_labels**2, "Lower n_labels")
         self.offsets: IntArray = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-        self.n_sequences = len(counts)
-        self.n_positions = int(self.offsets[-1])
-        self.workers = Workers(n_jobs)
+        self.n_sequences: int = len(counts)
+        self.n_positions: int = int(self.offsets[-1])
+        self.workers: Workers = Workers(n_jobs)
 
     def ranges(self, operations_per_position: float) -> list[tuple[int, int]]:
         """Ranges of sequences with about equal numbers of positions: the pieces of work for threads."""

@@ -40,6 +40,13 @@ class ChainSums:
         What the kernels were given, and what they left.
     """
 
+    offsets: IntArray
+    weights: FloatArray
+    workers: Workers
+    chains: Chains
+    transitions: Transitions
+    log_z: FloatArray
+
     def __init__(
         self,
         U: FloatArray,
@@ -52,13 +59,13 @@ class ChainSums:
         n = U.shape[1]
         self.offsets, self.weights, self.workers = offsets, weights, workers
         self.chains, self.transitions = Chains(offsets, weights), transition_factors(A)
-        self.ranges = Workers.balanced(offsets, 6.0 * n * n * len(U))
-        self.messages = Messages(*(np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3)))
+        self.ranges: list[tuple[int, int]] = Workers.balanced(offsets, 6.0 * n * n * len(U))
+        self.messages: Messages = Messages(*(np.empty(U.shape) if buffers is None else buffers.lend(self) for _ in range(3)))
         self.P, self.log_z = self.messages.P, np.empty(len(offsets) - 1)
         counts = np.zeros((len(self.ranges), *self.transitions.M.shape))
         given = (U, self.transitions, self.chains)
         tasks = [(*given, lo, hi, self.messages, counts[i], self.log_z) for i, (lo, hi) in enumerate(self.ranges)]
-        self.n_hard = sum(workers.run(kernels.forward_backward, tasks))
+        self.n_hard: int = sum(workers.run(kernels.forward_backward, tasks))
         self._counts = counts.sum(0)[:, :n]  # without the factor M
         self.C = self._counts * self.transitions.M[:, :n]
         if self.n_hard:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
@@ -39,18 +40,24 @@ class PrunedChains:
         Variances of the indicators of pairs, and of transitions (summed, one by one), weighted.
     """
 
+    label: IntArray
+    before: NDArray[Any]
+    after: NDArray[Any]
+    counts: FloatArray
+    edge_variances: FloatArray
+
     def __init__(self, sums: ChainSums, delta: float = 0.0) -> None:
-        self.n_labels = sums.P.shape[1]
-        self.workers = sums.workers
+        self.n_labels: int = sums.P.shape[1]
+        self.workers: Workers = sums.workers
         weights = np.repeat(sums.weights, np.diff(sums.offsets))
         least = delta * weights
         kept = least[:, None] < sums.P
         best = sums.P.argmax(1)
         kept[np.arange(len(kept)), best] = True
         open_ = (kept.sum(1) > 1) & (weights > 0.0)
-        self.open = np.flatnonzero(open_)
+        self.open: IntArray = np.flatnonzero(open_)
         row, self.label = np.nonzero(kept[self.open])
-        self.position = self.open[row]
+        self.position: IntArray = self.open[row]
         first = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(self.open)))))
         starts, ends = np.zeros(len(best), bool), np.zeros(len(best), bool)
         starts[sums.offsets[:-1]], ends[sums.offsets[1:] - 1] = True, True
@@ -65,13 +72,13 @@ class PrunedChains:
         after = np.where(ends[self.open] | open_[alone[1]], -1, best[alone[1]])
         self.before, self.after = before[row], after[row]
         p, e = np.empty(len(self.label)), np.empty(int(edges[-1]))
-        self.segments = Segments(offsets, first, self.label, edges[:-1], p, e)
+        self.segments: Segments = Segments(offsets, first, self.label, edges[:-1], p, e)
         pieces = edges[offsets] + first[offsets]
         self._ranges = [Workers.balanced(pieces, work * pieces[-1]) for work in (10.0, 100.0)]
         task = (sums.transitions.M, sums.messages, self.open, before, after, self.segments)
         self.workers.run(kernels.condition, [(*task, lo, hi) for lo, hi in self._ranges[0]])
         self.counts, self.edge_variances = self._totals(sizes, joined, weights)
-        self.variances = p * (1.0 - p / weights[self.position])
+        self.variances: FloatArray = p * (1.0 - p / weights[self.position])
 
     def _totals(self, sizes: IntArray, joined: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Expected number of each transition, as ``from * n_labels + to``, and the sum of the variances."""

@@ -31,6 +31,12 @@ class Unrolled:
         How many rows of scores there are.
     """
 
+    rows: IntArray
+    offsets: IntArray
+    left: IntArray
+    right: IntArray
+    size: int
+
     def __init__(self, rows: IntArray, offsets: IntArray, left: IntArray, right: IntArray, size: int) -> None:
         self.rows, self.offsets, self.left, self.right, self.size = rows, offsets, left, right, size
 
@@ -88,6 +94,12 @@ class Windows(Unrolled):
     group : array of int
         What kind of window it is: a number for the use of the caller.
     """
+
+    chains: IntArray
+    y: IntArray
+    chain: IntArray
+    first: IntArray
+    group: IntArray
 
     def __init__(
         self, chains: IntArray, y: IntArray, chain: IntArray, first: IntArray, length: IntArray, group: IntArray
@@ -162,6 +174,13 @@ class WindowSums:
         Where arrays of the shape of U come from, and those with a row for each row of the windows.
     """
 
+    windows: Unrolled
+    workers: Workers
+    buffers: Buffers
+    room: Buffers
+    log_z: FloatArray
+    ranges: list[tuple[int, int]]
+
     def __init__(
         self,
         U: FloatArray,
@@ -175,7 +194,7 @@ class WindowSums:
         self.windows, self.workers, self.buffers, self.room = windows, workers, buffers, inner
         owner = Owner()
         scores = windows.unroll(U, A, workers, inner.lend(owner))
-        self.inner = ChainSums(scores, A, windows.offsets, weights, workers, inner)
+        self.inner: ChainSums = ChainSums(scores, A, windows.offsets, weights, workers, inner)
         self.log_z, self.ranges = self.inner.log_z, self.inner.ranges
 
     @property

@@ -35,10 +35,14 @@ class GraphEnergy(FreeEnergy):
     oracle : Oracle
     """
 
+    graph: FactorGraph
+    potentials: FloatArray
+    oracle: Oracle
+
     def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
         self.graph, self.potentials, self.oracle = graph, potentials, oracle
-        self.solver = f"oracle {type(oracle).__name__}"
-        self.delta = 0.0  # the largest error of an answer so far
+        self.solver: str = f"oracle {type(oracle).__name__}"
+        self.delta: float = 0.0  # the largest error of an answer so far
         count = np.where(np.diff(graph.scope_offsets) > 1, rho, 0.0)
         own = np.full(graph.n_variables, -1)
         owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))

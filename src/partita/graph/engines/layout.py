@@ -43,11 +43,13 @@ class Layout:
         Examples (or several small ones) that can be worked on apart.
     """
 
+    var_order: IntArray
+
     def __init__(self, graph: FactorGraph, merge: bool) -> None:
         cards = graph.cardinalities
-        self.n_variables = graph.n_variables
+        self.n_variables: int = graph.n_variables
         self.var_offsets: IntArray = np.concatenate(([0], np.cumsum(cards)))
-        self.n_states = int(self.var_offsets[-1])
+        self.n_states: int = int(self.var_offsets[-1])
         kept = cards[graph.members] > 1
         owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
         lengths = np.bincount(owner[kept], minlength=graph.n_factors).astype(np.int64)
@@ -57,10 +59,10 @@ class Layout:
         self.constant_examples: IntArray = graph.factor_examples[alone]
         hosts, host_of = _hosts(reduced, self.n_variables) if merge else (np.flatnonzero(lengths > 1), None)
         self.host_factors: IntArray = hosts
-        self.n_tables = len(hosts)
+        self.n_tables: int = len(hosts)
         sizes = np.diff(graph.offsets)[hosts]
         fac_offsets = np.concatenate(([0], np.cumsum(sizes)))
-        self.size = int(fac_offsets[-1])
+        self.size: int = int(fac_offsets[-1])
         fac_ptr = np.concatenate(([0], np.cumsum(lengths[hosts])))
         edge_var = reduced.members[ranges(reduced.offsets[hosts], lengths[hosts])]
         edge_card = cards[edge_var]
@@ -70,9 +72,9 @@ class Layout:
             last = fac_ptr[1:][lengths[hosts] == arity] - 1
             for back in range(1, arity):
                 strides[last - back] = strides[last - back + 1] * edge_card[last - back + 1]
-        self.n_messages = int(edge_offsets[-1])
+        self.n_messages: int = int(edge_offsets[-1])
         order = np.argsort(edge_var, kind="stable")
-        self.arrays = FactorLayout(
+        self.arrays: FactorLayout = FactorLayout(
             var_offsets=self.var_offsets,
             var_ptr=np.searchsorted(edge_var[order], np.arange(self.n_variables + 1)).astype(np.int64),
             var_edges=order.astype(np.int64),
@@ -85,19 +87,19 @@ class Layout:
             edge_offsets=edge_offsets,
             strides=strides,
         )
-        self.largest = int(sizes.max(initial=1))
+        self.largest: int = int(sizes.max(initial=1))
         #: The most states that the variables of a table, or a variable in no table, have together.
-        self.widest = int(max(cards.max(), np.add.reduceat(edge_card, fac_ptr[:-1]).max() if len(hosts) else 1))
-        self.pairwise = bool((lengths[hosts] == 2).all())
-        self.binary = self.pairwise and bool(np.all(edge_card == 2))
-        self.gather = self._gather(graph, reduced, host_of)
-        self.scatter = self.gather.T.tocsr()
+        self.widest: int = int(max(cards.max(), np.add.reduceat(edge_card, fac_ptr[:-1]).max() if len(hosts) else 1))
+        self.pairwise: bool = bool((lengths[hosts] == 2).all())
+        self.binary: bool = self.pairwise and bool(np.all(edge_card == 2))
+        self.gather: Any = self._gather(graph, reduced, host_of)
+        self.scatter: Any = self.gather.T.tocsr()
         self.var_order, self.order = np.empty(self.n_variables, np.int64), np.empty(self.n_tables, np.int64)
-        self.acyclic = bool(spanning_trees.breadth_first(self.arrays, self.var_order, self.order))
+        self.acyclic: bool = bool(spanning_trees.breadth_first(self.arrays, self.var_order, self.order))
         if not self.acyclic:  # one that keeps neighbours together in memory, as a raster of a grid does
             extremes = [part.reduceat(edge_var, fac_ptr[:-1]) for part in (np.minimum, np.maximum)]
             self.order = np.lexsort(extremes)
-        self.chunks = self._chunks(graph.n_examples)
+        self.chunks: list[Chunk] = self._chunks(graph.n_examples)
         #: What engines compile once for a graph.
         self.cache: dict[str, Any] = {}
 

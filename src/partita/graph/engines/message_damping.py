@@ -17,8 +17,8 @@ class AdaptiveDamping:
     """
 
     def __init__(self, damping: float | None, reweighted: bool) -> None:
-        self.value = damping if damping is not None else 0.1 if reweighted else 0.0
-        self.steps = [0.5, 0.75] if damping is None else []
+        self.value: float = damping if damping is not None else 0.1 if reweighted else 0.0
+        self.steps: list[float] = [0.5, 0.75] if damping is None else []
         self.seen: list[float] = []
 
     def see(self, change: float) -> None:

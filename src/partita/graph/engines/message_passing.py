@@ -77,6 +77,17 @@ class MessageRun:
         Maxima in place of sums.
     """
 
+    damping: float | None
+    max_iter: int
+    tol: float
+    schedule: str
+    graph: FactorGraph
+    inner: Layout
+    rho: FloatArray
+    max_product: bool
+    states: FloatArray
+    tables: FloatArray
+
     def __init__(
         self,
         graph: FactorGraph,
@@ -89,25 +100,25 @@ class MessageRun:
     ) -> None:
         self.damping, self.max_iter, self.tol, self.schedule = sweeps.checked()
         self.graph, self.inner, self.rho, self.max_product = graph, inner, rho, max_product
-        self.reweighted = not (rho == 1.0).all()
-        self.constant = inner.constant(potentials)
+        self.reweighted: bool = not (rho == 1.0).all()
+        self.constant: FloatArray = inner.constant(potentials)
         self.states, self.tables = inner.scores(potentials)
         possible = inner.prune(self.states, self.tables) and bool((self.constant > -np.inf).all())
         if not possible:
             raise ValueError("potentials forbid every configuration: the partition function is zero")
-        self.messages = self._start(messages, len(potentials))
-        self.log_beliefs = np.empty_like(self.states)
-        self.binary = inner.binary and not max_product and self.schedule != "residual"
+        self.messages: FloatArray = self._start(messages, len(potentials))
+        self.log_beliefs: FloatArray = np.empty_like(self.states)
+        self.binary: bool = inner.binary and not max_product and self.schedule != "residual"
         self.binary = self.binary and bool(np.isfinite(self.tables).all()) and bool(np.isfinite(self.states).all())
         done, change = self._run()
         for row in range(len(potentials)):
             self._set_log_beliefs(row)
-        self.n_iter = int(done.max(initial=0))
+        self.n_iter: int = int(done.max(initial=0))
         # Largest changes are kept by comparisons, which do not see NaN.
         if not np.isfinite(self.messages).all():
             raise NumericalError(f"messages became infinite or NaN. {CURE}")
         #: The largest change of a message, in logarithms, in the last sweep.
-        self.residual = float(change.max(initial=0.0))
+        self.residual: float = float(change.max(initial=0.0))
         self.status = Status.CONVERGED if self.residual <= self.tol else Status.UNSETTLED
 
     def _start(self, messages: FloatArray | None, rows: int) -> FloatArray:

@@ -28,6 +28,9 @@ class PlanarLayout:
         grid numbered row by row, if the graph is part of one; else networkx finds them.
     """
 
+    ends: IntArray
+    edge_of: IntArray
+
     def __init__(self, graph: FactorGraph, positions: ArrayLike | None = None) -> None:
         if (graph.cardinalities != 2).any() or np.diff(graph.scope_offsets).max(initial=0) > 2:
             raise ValueError("planar Ising models have variables with two states and factors of at most two variables")
@@ -38,12 +41,12 @@ class PlanarLayout:
         pairs = np.array(scopes, dtype=np.int64).reshape(-1, 2)
         self.ends, self.edge_of = np.unique(pairs, axis=0, return_inverse=True)
         self.edge_of = self.edge_of.ravel()
-        self.n_edges = len(self.ends)
+        self.n_edges: int = len(self.ends)
         self.tails: IntArray = np.concatenate([self.ends[:, 0], self.ends[:, 1]])
         self.heads: IntArray = np.concatenate([self.ends[:, 1], self.ends[:, 0]])
         self.reverse: IntArray = np.roll(np.arange(2 * self.n_edges), self.n_edges)
-        self.angles = self._angles(self._places(positions))
-        self.faces = self._faces()
+        self.angles: FloatArray = self._angles(self._places(positions))
+        self.faces: IntArray = self._faces()
 
     def _places(self, positions: ArrayLike | None) -> FloatArray:
         n = self.graph.n_variables

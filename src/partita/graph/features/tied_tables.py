@@ -108,7 +108,8 @@ class TiedTables:
             size = max(size, int(parameters.max(initial=-1)) + 1)
             places = graph.offsets[factors][:, None] + np.arange(entries)
             self.parts.append(_Part(places, features, basis, parameters))
-        self.size = size = max(size, least)
+        size = max(size, least)
+        self.size: int = size
         if not size:
             raise ValueError("types must have at least one weight")
 

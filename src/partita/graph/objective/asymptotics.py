@@ -53,7 +53,7 @@ class Enumeration:
             raise TooLargeError(f"{graph.n_variables} variables have too many configurations to enumerate")
         states = np.indices(tuple(graph.cardinalities)).reshape(graph.n_variables, -1)
         self.states: IntArray = states
-        self.counts = graph.cardinalities
+        self.counts: IntArray = graph.cardinalities
         matrix = features.matrix
         self.f: FloatArray = np.zeros((states.shape[1], features.size))
         for numbers, scope, _, strides in graph.by_arity:
@@ -61,7 +61,7 @@ class Enumeration:
                 self.f += matrix[k + steps @ states[members]].toarray()
         scores = self.f @ theta
         top = scores.max()
-        self.log_z = float(top + np.log(np.exp(scores - top).sum()))
+        self.log_z: float = float(top + np.log(np.exp(scores - top).sum()))
         self.p: FloatArray = np.exp(scores - self.log_z)
 
     @cached_property
@@ -143,11 +143,14 @@ class Limits:
     random_state : int, Generator or None
     """
 
+    features: TiedTables
+    theta: FloatArray
+
     def __init__(self, features: TiedTables, theta: Any, samples: int = 10_000, random_state: Any = None) -> None:
         self.features, self.theta = features, np.asarray(theta, dtype=np.float64)
         if self.theta.shape != (features.size,) or not np.isfinite(self.theta).all():
             raise ValueError(f"theta must be {features.size} finite numbers, got shape {self.theta.shape}")
-        self.enumeration = Enumeration(features, self.theta) if enumerable(features) else None
+        self.enumeration: Enumeration | None = Enumeration(features, self.theta) if enumerable(features) else None
         self.rows: Any = None
         if self.enumeration is None:
             self.rows = features.graph.sample(features.forward(self.theta), samples, random_state)

@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import check_states
+from ..structure.factor_graph import FactorGraph
 
 P = TypeVar("P", bound="GraphObjectivePoint")
 
@@ -21,18 +22,22 @@ P = TypeVar("P", bound="GraphObjectivePoint")
 class GraphObjective(PenalizedObjective, Generic[P]):
     """Data of an objective on a factor graph, checked. See `GraphLikelihood` for its parameters."""
 
+    features: TiedTables
+    graph: FactorGraph
+    size: int
+
     def __init__(
         self, features: TiedTables, y: ArrayLike, weights: Any, penalty: float | FloatArray, base: FloatArray | None
     ) -> None:
         graph = features.graph
         self.features, self.graph, self.size = features, graph, features.size
-        self.states = check_states(graph, y, "y")
+        self.states: IntArray = check_states(graph, y, "y")
         if len(self.states) != 1 and graph.n_examples != 1:
             raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(self.states)} rows")
-        self.n_examples = max(len(self.states), graph.n_examples)
-        self.weights = check_weights("weights", weights, self.n_examples)
-        self.penalty = check_penalty(penalty, self.size)
-        self.base = None if base is None else np.ascontiguousarray(base, dtype=np.float64)
+        self.n_examples: int = max(len(self.states), graph.n_examples)
+        self.weights: NDArray[Any] = check_weights("weights", weights, self.n_examples)
+        self.penalty: FloatArray = check_penalty(penalty, self.size)
+        self.base: FloatArray | None = None if base is None else np.ascontiguousarray(base, dtype=np.float64)
         if self.base is not None and (self.base.shape != (graph.size,) or not (self.base < np.inf).all()):
             raise ValueError(f"base must have shape ({graph.size},) without NaN or +inf (-inf forbids)")
 
@@ -63,6 +68,9 @@ class GraphObjectivePoint(PenalizedPoint):
 
 class GraphRay:
     """An objective on a factor graph on a half-line: potentials are linear in the step."""
+
+    origin: GraphObjectivePoint
+    direction: FloatArray
 
     def __init__(self, origin: GraphObjectivePoint, direction: FloatArray) -> None:
         self.origin, self.direction = origin, direction

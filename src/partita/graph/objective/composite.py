@@ -21,7 +21,7 @@ from ...objectives.penalized import diagonal_scaling
 from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
 from .base import GraphObjective, GraphObjectivePoint
-from .likelihood_objects import list_objects
+from .likelihood_objects import Objects, list_objects
 
 if TYPE_CHECKING:
     from ...objectives.composite.likelihood import CompositeLikelihood
@@ -75,12 +75,14 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         if (self.states < 0).any():
             raise ValueError("composite likelihoods need all values known: y has unknown ones (-1, None or NaN)")
         self.composite = composite
-        self.options = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
-        self.objects = list_objects(self.graph, composite)
-        self.shares = self._draw()
-        self.convex = not self.objects.hidden
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
-        self.beta = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
+        self.options: dict[str, Any] = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
+        self.objects: Objects = list_objects(self.graph, composite)
+        self.shares: FloatArray = self._draw()
+        self.convex: bool = not self.objects.hidden
+        self.capabilities: frozenset[Capability] = frozenset(
+            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
+        )
+        self.beta: FloatArray = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
         self._weigh()
 
     def _draw(self) -> FloatArray:
@@ -92,13 +94,13 @@ class GraphComposite(GraphObjective["CompositePoint"]):
 
     def _weigh(self) -> None:
         """Make what depends on beta."""
-        self.sets = self._free_sets(self.beta)
-        self.observed = self.features.adjoint(self.sets.counts)
+        self.sets: FreeSets = self._free_sets(self.beta)
+        self.observed: FloatArray = self.features.adjoint(self.sets.counts)
         used = self.sets.counts > 0.0
-        self.constant = 0.0 if self.base is None else float(self.sets.counts[used] @ self.base[used])
+        self.constant: float = 0.0 if self.base is None else float(self.sets.counts[used] @ self.base[used])
         if not np.isfinite(self.constant):
             raise ValueError("y has a forbidden configuration: the tables give it probability zero")
-        self.scale = self._scale()
+        self.scale: float = self._scale()
         if not self.scale > 0.0:
             raise ValueError("no object of the composite likelihood was drawn; raise the probabilities in orders")
 
@@ -166,6 +168,9 @@ class GraphComposite(GraphObjective["CompositePoint"]):
 class CompositePoint(GraphObjectivePoint):
     """The composite likelihood at one parameter vector."""
 
+    parameters: FloatArray
+    u: FloatArray
+
     objective: GraphComposite
 
     def __init__(self, objective: GraphComposite, theta: FloatArray, u: FloatArray) -> None:
@@ -173,7 +178,7 @@ class CompositePoint(GraphObjectivePoint):
         o = objective
         self.sums: FreeSums = o.sets.at(u)
         value = self.sums.value - float((o.observed * theta).sum()) - o.constant
-        self.value = value + o.penalty_value(theta)
+        self.value: float = value + o.penalty_value(theta)
 
     @cached_property
     def gradient(self) -> FloatArray:

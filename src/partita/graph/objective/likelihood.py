@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product, QuadraticModel
@@ -73,6 +73,10 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         gap.
     """
 
+    options: dict[str, Any]
+    engine: str
+    capabilities: frozenset[Capability]
+
     costly_rays = True
 
     def __init__(
@@ -103,20 +107,20 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         self._inexact, self._lowest, self._decrease = inexact and self.engine == "trw", np.inf, np.inf
         if self.engine == "exact":
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
-        self.evidence = Evidence(graph, states)
+        self.evidence: Evidence = Evidence(graph, states)
         by_cell = self.weights.reshape(len(states), graph.n_examples)
-        self.mass = by_cell.sum(0)  # of each example of the graph
-        self.entry_mass = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))
-        self.rest_weights = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
-        self.scale = float(held_down(self.weights).reshape(by_cell.shape).sum(0) @ np.bincount(graph.examples))
+        self.mass: FloatArray = by_cell.sum(0)  # of each example of the graph
+        self.entry_mass: NDArray[Any] = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))
+        self.rest_weights: FloatArray = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
+        self.scale: float = float(held_down(self.weights).reshape(by_cell.shape).sum(0) @ np.bincount(graph.examples))
         counts = self.evidence.counts(by_cell)
-        self.observed = features.adjoint(counts)
-        self.constant = 0.0
+        self.observed: FloatArray = features.adjoint(counts)
+        self.constant: float = 0.0
         if self.base is not None:
             self._check_possible(self.base)
             used = counts > 0.0
             self.constant = float(counts[used] @ self.base[used])
-        self.convex = self.evidence.rest is None and self.engine in CONVEX
+        self.convex: bool = self.evidence.rest is None and self.engine in CONVEX
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
         if self.engine == "exact":
             self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL} | bound_capabilities(self)
@@ -205,6 +209,11 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
 class GraphPoint(GraphObjectivePoint):
     """The likelihood at one parameter vector."""
 
+    parameters: FloatArray
+    u: FloatArray
+    result: Result
+    rest: Result | None
+
     objective: GraphLikelihood
     came_by: FloatArray | None = None
 
@@ -215,7 +224,7 @@ class GraphPoint(GraphObjectivePoint):
         value = float((o.mass * self.result.free_energy).sum()) - float((o.observed * theta).sum()) - o.constant
         if self.rest is not None:
             value -= float((o.rest_weights * self.rest.free_energy).sum())
-        self.value = value + o.penalty_value(theta)
+        self.value: float = value + o.penalty_value(theta)
         o.seen(self.value)
 
     @cached_property

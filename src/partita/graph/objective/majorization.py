@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.contracts.capabilities import Capability
 from ...core.results import FloatArray
@@ -26,8 +27,8 @@ class DenseGraph:
 
     def __init__(self, objective: GraphLikelihood) -> None:
         graph = objective.graph
-        self.graph = FactorGraph(graph.cardinalities, graph.factors, n_jobs=graph.n_jobs)
-        self.weight = float(objective.mass[0])
+        self.graph: FactorGraph = FactorGraph(graph.cardinalities, graph.factors, n_jobs=graph.n_jobs)
+        self.weight: float = float(objective.mass[0])
         self._matrix = objective.features.matrix
 
     @cached_property
@@ -61,8 +62,8 @@ class GraphSubspace:
     def __init__(self, origin: GraphPoint, directions: Sequence[FloatArray], momentum: bool) -> None:
         self.origin = origin
         last = origin.came_by if momentum else None
-        self.basis = np.array([*directions] if last is None else [*directions, last])
-        self.images = np.array([origin.objective.features.forward(direction) for direction in self.basis])
+        self.basis: NDArray[Any] = np.array([*directions] if last is None else [*directions, last])
+        self.images: NDArray[Any] = np.array([origin.objective.features.forward(direction) for direction in self.basis])
 
     @property
     def dimension(self) -> int:

@@ -46,6 +46,9 @@ class MaxFlowOracle:
     (array([1., 1.]), 4.0)
     """
 
+    graph: FactorGraph
+    solver: str
+
     polytope = "local"
 
     def __init__(self, graph: FactorGraph, solver: str = "auto") -> None:

@@ -52,6 +52,10 @@ class PlanarIsingOracle:
     2.0
     """
 
+    graph: FactorGraph
+    layout: PlanarLayout
+    symmetric: bool
+
     polytope = "exact"
 
     def __init__(
@@ -61,7 +65,7 @@ class PlanarIsingOracle:
         solver: str = "auto",
         symmetric: bool = False,
     ) -> None:
-        self.solver = _solver(check_choice("solver", solver, SOLVERS))
+        self.solver: str = _solver(check_choice("solver", solver, SOLVERS))
         self.graph, self.layout = graph, PlanarLayout(graph, positions)
         self.symmetric, self.delta = check_flag("symmetric", symmetric), 0.0
 

@@ -35,6 +35,8 @@ class JunctionTreeOracle:
     1.5
     """
 
+    graph: FactorGraph
+
     polytope, delta = "exact", 0.0
 
     def __init__(self, graph: FactorGraph, **options: float) -> None:

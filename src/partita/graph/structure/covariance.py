@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.results import FloatArray
 from ..kernels import junction_tree_tangent as kernels
 from ..kernels.clique_layout import Tables
 from .factor_graph import FactorGraph
+from .junction_tree import JunctionTree
 
 
 class EntryCovariance:
@@ -33,12 +37,17 @@ class EntryCovariance:
     array([ 0.25, -0.25])
     """
 
+    graph: FactorGraph
+    tree: JunctionTree
+    messages: NDArray[Any]
+    beliefs: NDArray[Any]
+
     def __init__(self, graph: FactorGraph, potentials: FloatArray, **options: float) -> None:
         self.graph, self.tree = graph, graph.tree(**options)
-        self.potentials = graph.potentials(potentials)[0]
+        self.potentials: FloatArray = graph.potentials(potentials)[0]
         tree = self.tree
         self.messages, self.beliefs, marginals = np.empty(tree.n_messages), np.zeros(tree.n_messages), np.zeros(graph.size)
-        self.ranges = tree.ranges()
+        self.ranges: list[tuple[int, int]] = tree.ranges()
         tree.collect(self.potentials, self.messages, workers=graph.workers)
         tree.distribute_all(self.potentials, self.messages, self.beliefs, marginals, graph.workers)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.potentials import whole_array
 from ...core.results import FloatArray, IntArray
@@ -50,10 +50,15 @@ class Evidence:
     array([1., 8.])
     """
 
+    variable_rows: IntArray
+    variables: IntArray
+    rest_rows: IntArray
+    rest_examples: IntArray
+
     def __init__(self, graph: FactorGraph, states: ArrayLike) -> None:
         self.graph = graph
-        self.states = check_states(graph, states)
-        self.n_rows = len(self.states)
+        self.states: IntArray = check_states(graph, states)
+        self.n_rows: int = len(self.states)
         unknown = self.states < 0
         self.variable_rows, self.variables = (part.astype(np.int64) for part in np.nonzero(unknown))
         number = np.full(self.states.shape, -1, np.int64)
@@ -73,7 +78,7 @@ class Evidence:
                 r, k = row[cells], f[cells]
                 index.append((place[r, k][:, None] + strides[k][:, axes] @ digits).ravel())
                 scopes.append(number[partial[r][:, None], scope[k][:, axes]])
-        self.index = np.concatenate([np.zeros(0, np.int64), *index])
+        self.index: NDArray[Any] = np.concatenate([np.zeros(0, np.int64), *index])
         owners, examples = np.unique(
             self.variable_rows * graph.n_examples + graph.examples[self.variables], return_inverse=True
         )

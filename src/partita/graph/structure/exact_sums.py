@@ -22,6 +22,9 @@ class ExactSums:
         Of that graph.
     """
 
+    graph: FactorTables
+    tree: JunctionTree
+
     def __init__(self, graph: FactorTables, tree: JunctionTree) -> None:
         self.graph, self.tree = graph, tree
 

@@ -54,6 +54,10 @@ class FreeSets:
         Number of sets given different states of their Markov blankets.
     """
 
+    graph: FactorGraph
+    options: dict[str, float]
+    workers: Workers
+
     def __init__(
         self,
         graph: FactorGraph,
@@ -67,7 +71,7 @@ class FreeSets:
         **options: float,
     ) -> None:
         self.graph, self.options, self.workers = graph, options, graph.workers
-        self.states = np.ascontiguousarray(states, dtype=np.int64)
+        self.states: IntArray = np.ascontiguousarray(states, dtype=np.int64)
         self._rows = Rows(self.states, row_weights, np.ascontiguousarray(shares, dtype=np.float64), columns, signs)
         self._compile(sets, np.asarray(latent, dtype=bool), SLOTS * len(self.states) + 64)
         self._collapse()
@@ -83,15 +87,15 @@ class FreeSets:
         counts = graph.cardinalities[variables]
         logs = np.add.reduceat(np.log(counts), starts[:-1])
         small = logs <= np.log(LARGEST) + 1e-9
-        self.sizes = np.where(small, np.rint(np.exp(np.minimum(logs, 50.0))), LARGEST + 1).astype(np.int64)
-        self.large = np.flatnonzero(~small)
+        self.sizes: IntArray = np.where(small, np.rint(np.exp(np.minimum(logs, 50.0))), LARGEST + 1).astype(np.int64)
+        self.large: IntArray = np.flatnonzero(~small)
         owner = np.repeat(np.arange(n), np.diff(starts))
         touching, first = factors_of_variables(graph)
         lengths = first[variables + 1] - first[variables]
         keys = np.repeat(owner, lengths) * graph.n_factors + touching[ranges(first[variables], lengths)]
         keys = np.unique(keys)
         pair_set, pair_factor = keys // graph.n_factors, keys % graph.n_factors
-        self.pair_start = np.searchsorted(pair_set, np.arange(n + 1))
+        self.pair_start: IntArray = np.searchsorted(pair_set, np.arange(n + 1))
         lengths = np.diff(graph.scope_offsets)[pair_factor]
         edges = ranges(graph.scope_offsets[pair_factor], lengths)
         pair = np.repeat(np.arange(len(pair_factor)), lengths)
@@ -147,7 +151,7 @@ class FreeSets:
         used = np.flatnonzero(totals)
         sets = np.searchsorted(self._slot_start, used, side="right") - 1
         big = self.sizes[sets] > LARGEST
-        self.n_items = len(used)
+        self.n_items: int = len(used)
         self._items = (used[~big], sets[~big], chosen[used[~big]], totals[used[~big]])
         self._trees = (used[big], sets[big], chosen[used[big]], totals[used[big]])
 
@@ -159,7 +163,7 @@ class FreeSets:
         p_start = np.concatenate(([0], np.cumsum(self.sizes[sets])))
         bases = self._bases(sets, rows, start)
         self._item_arrays = Items(_unsigned(sets), _unsigned(start), bases, weights, _unsigned(p_start))
-        self.cells = int((self.sizes[sets] * (lengths + 4)).sum())  # operations of one evaluation
+        self.cells: int = int((self.sizes[sets] * (lengths + 4)).sum())  # operations of one evaluation
         self._ranges = Workers.ranges(len(sets), 4.0 * self.cells)
         self.tree: FactorGraph | None = None
         if len(self._trees[0]):
@@ -264,6 +268,10 @@ class FreeSets:
 
 class FreeSums:
     """A sum of `FreeSets` at some potentials: `value`, `gradient` in the entries, and products with its Hessian."""
+
+    sets: FreeSets
+    u: FloatArray
+    value: float
 
     def __init__(self, sets: FreeSets, u: FloatArray) -> None:
         self.sets, self.u = sets, u

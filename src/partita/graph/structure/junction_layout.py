@@ -148,7 +148,7 @@ class Arena:
     """Offsets in one array for what comes and goes."""
 
     def __init__(self) -> None:
-        self.size = 0
+        self.size: int = 0
         self._free: list[tuple[int, int]] = []  # offset and size, in order
 
     def take(self, size: int) -> int:

@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels import junction_tree as kernels
-from ..kernels.clique_layout import FACTOR, KIND, OFFSET, SEPARATOR, TARGET, CliqueScopes, Tables
+from ..kernels.clique_layout import FACTOR, KIND, OFFSET, SEPARATOR, TARGET, CliqueLayout, CliqueScopes, Tables
 from .elimination import Clique, Elimination
 from .junction_layout import Arena, Rows, Source, Target, outer
 
@@ -69,6 +70,13 @@ class JunctionTree:
     A belief is needed from when its clique's parent is done until the clique is: large ones share memory.
     """
 
+    elimination: Elimination
+    cardinalities: IntArray
+    cliques: list[Clique]
+    layout: CliqueLayout
+    n_messages: int
+    n_beliefs: int
+
     def __init__(
         self,
         elimination: Elimination,
@@ -83,26 +91,26 @@ class JunctionTree:
             owner[list(clique.residual)] = c
         # A factor belongs where its first variable is summed out; all others are still there.
         tables: list[list[Source]] = [[] for _ in elimination.cliques]
-        self.homes = [min((int(owner[v]) for v in scope if cardinalities[v] > 1), default=-1) for scope in scopes]
+        self.homes: list[int] = [min((int(owner[v]) for v in scope if cardinalities[v] > 1), default=-1) for scope in scopes]
         for k, home in enumerate(self.homes):
             if home >= 0:
                 tables[home].append(Source(FACTOR, int(offsets[k]), scopes[k]))
-        self.constants = [k for k, home in enumerate(self.homes) if home < 0]
+        self.constants: list[int] = [k for k, home in enumerate(self.homes) if home < 0]
         self._counts: list[int] = cardinalities.tolist()
         self.cliques, sources, origin = _arranged(elimination.cliques, tables, self._counts)
-        self.examples = examples[origin]
+        self.examples: IntArray = examples[origin]
         self._shared = [prod(self._counts[v] for v in clique.separator) for clique in self.cliques]
-        self.roots = np.array([c for c, clique in enumerate(self.cliques) if clique.parent < 0], dtype=np.int64)
-        self.root_examples = self.examples[self.roots]
+        self.roots: IntArray = np.array([c for c, clique in enumerate(self.cliques) if clique.parent < 0], dtype=np.int64)
+        self.root_examples: IntArray = self.examples[self.roots]
         sizes = [n * prod(self._counts[v] for v in q.residual) for n, q in zip(self._shared, self.cliques, strict=True)]
-        self.work = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
+        self.work: NDArray[Any] = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))  # entries of the cliques before
         self._compile(sources)
         variables = [v for clique in self.cliques for v in (*clique.separator, *clique.residual)]
         ends = np.cumsum([len(clique.separator) + len(clique.residual) for clique in self.cliques], dtype=np.int64)
         starts = np.concatenate(([0], ends[:-1])).astype(np.int64)
         middles = starts + [len(clique.separator) for clique in self.cliques]
         bounds = np.column_stack([starts, middles, ends]) if self.cliques else np.zeros((0, 3), np.int64)
-        self.scopes = CliqueScopes(np.array(variables, dtype=np.int64), bounds, cardinalities)
+        self.scopes: CliqueScopes = CliqueScopes(np.array(variables, dtype=np.int64), bounds, cardinalities)
 
     def _compile(self, factors: list[list[Source]]) -> None:
         rows, slices = Rows(self._counts), Rows(self._counts)
@@ -133,7 +141,7 @@ class JunctionTree:
             rows.add(self.cliques[c], tables, targets, first[c] < c)
         self.layout, self._slices = rows.layout(), slices.layout()
         self.n_messages, self.n_beliefs = offsets[-1], beliefs.size
-        self.root_messages = np.array([offsets[c] for c in self.roots.tolist()], dtype=np.int64)
+        self.root_messages: IntArray = np.array([offsets[c] for c in self.roots.tolist()], dtype=np.int64)
         self._root_beliefs = np.array([beliefs.offsets[c] for c in self.roots.tolist()], dtype=np.int64)
         self._steps = self._plan(sliced)
 

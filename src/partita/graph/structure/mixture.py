@@ -44,6 +44,9 @@ class Mixture:
         Bytes, and entries of all tables, that exact sums may take.
     """
 
+    graph: FactorGraph
+    memory_limit: float
+
     def __init__(self, graph: FactorGraph, memory_limit: float, entries: float) -> None:
         self.graph, self.memory_limit = graph, memory_limit
         plans: list[Any] = graph.plans(memory_limit / 8.0)
@@ -55,7 +58,7 @@ class Mixture:
         if exact:
             counts = np.bincount(graph.examples)[exact].tolist()
             self.exact = _part(graph, np.array(exact), joined([plans[e] for e in exact], counts))
-        self.rest = _part(graph, rest) if len(rest) else None
+        self.rest: Part | None = _part(graph, rest) if len(rest) else None
 
     def infer(self, potentials: FloatArray, **options: Any) -> Result:
         """Answers of both parts as one; options are those of tree-reweighted belief propagation."""

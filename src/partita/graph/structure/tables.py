@@ -25,6 +25,9 @@ TABLES = "Use factors of fewer variables or states"
 class FactorTables:
     """What a `FactorGraph` knows without inference: variables, factors, potentials, configurations and their scores."""
 
+    scope_offsets: IntArray
+    members: IntArray
+
     def __init__(
         self,
         cardinalities: ArrayLike,
@@ -39,9 +42,9 @@ class FactorTables:
         states = counts.sum(dtype=np.float64)
         check_memory(f"a graph whose variables have {states:.4g} states", 8.0 * states, "Lower the cardinalities")
         self.cardinalities: IntArray = counts.astype(np.int64)
-        self.n_variables = len(counts)
+        self.n_variables: int = len(counts)
         self.scope_offsets, self.members = flat_scopes(factors)
-        self.n_factors = len(self.scope_offsets) - 1
+        self.n_factors: int = len(self.scope_offsets) - 1
         self._check(
             lambda scope: (
                 ((scope < 0) | (scope >= self.n_variables)).any(1) | (np.diff(np.sort(scope, 1), axis=1) == 0).any(1)
@@ -50,7 +53,7 @@ class FactorTables:
         )
         sizes = self._table_sizes()
         self.offsets: IntArray = np.concatenate(([0], np.cumsum(sizes)))
-        self.size = int(self.offsets[-1])
+        self.size: int = int(self.offsets[-1])
         numbering = "integers, the example of every variable, from 0 up in order"
         self.examples: IntArray = (
             np.zeros(self.n_variables, np.int64)
@@ -60,14 +63,14 @@ class FactorTables:
         steps = np.diff(self.examples)
         if self.examples.shape != (self.n_variables,) or self.examples[0] != 0 or not np.isin(steps, (0, 1)).all():
             raise ValueError("examples must number the example of every variable, from 0 up in order")
-        self.n_examples = int(self.examples[-1]) + 1
+        self.n_examples: int = int(self.examples[-1]) + 1
         if self.n_examples > 1:
             self._check(
                 lambda scope: np.ptp(self.examples[scope], axis=1) > 0 if scope.shape[1] else np.ones(len(scope), bool),
                 "must have variables, and all of one example",
             )
         self.n_jobs = n_jobs
-        self.workers = Workers(n_jobs)
+        self.workers: Workers = Workers(n_jobs)
 
     def _table_sizes(self) -> IntArray:
         """Numbers of entries, compared with the memory there is before they are counted in integers, which overflow."""

@@ -23,6 +23,10 @@ class MatchingEnergy(FreeEnergy):
     rho : float, from 0 to 1
     """
 
+    structure: Any
+    weights: FloatArray
+    rho: float
+
     solver, delta = "the solver for best matchings", 0.0
 
     def __init__(self, structure: Any, weights: FloatArray, rho: float = 1.0) -> None:

@@ -50,25 +50,31 @@ class MatchingLikelihood(PenalizedObjective):
         Most sweeps.
     """
 
+    groups: list[Group]
+    l2: float
+    rho: float | None
+    penalty: FloatArray
+    tol: float
+
     costly_rays = True
-    capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
+    capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
 
     def __init__(
         self, groups: Sequence[Group], l2: float, rho: float | None = 1.0, tol: float = 1e-9, max_iter: int = 5000
     ) -> None:
         self.groups, self.l2, self.rho = list(groups), float(l2), rho
-        self.size = self.groups[0].features.size
-        self.n_examples = sum(len(g.weights) for g in self.groups)
+        self.size: int = self.groups[0].features.size
+        self.n_examples: int = sum(len(g.weights) for g in self.groups)
         self.penalty, self.tol = np.full(self.size, self.l2), tol
         self.options: dict[str, Any] = {} if rho is None else {"rho": rho, "max_iter": max_iter}
-        self.observed = sum(
+        self.observed: FloatArray = sum(
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
         weights = np.split(
             held_down(np.concatenate([g.weights for g in self.groups])),
             np.cumsum([len(g.weights) for g in self.groups])[:-1],
         )
-        self.scale = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
+        self.scale: float = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
         self._messages: list[Any] = [None] * len(self.groups)
 
     @property
@@ -100,11 +106,13 @@ class MatchingLikelihood(PenalizedObjective):
 class MatchingPoint(PenalizedPoint):
     """The likelihood at one parameter vector."""
 
+    parameters: FloatArray
+
     objective: MatchingLikelihood
 
     def __init__(self, objective: MatchingLikelihood, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
-        self.found = objective.infer(theta)
+        self.found: list[tuple[FloatArray, Result]] = objective.infer(theta)
         value = -float(objective.observed @ theta) + 0.5 * objective.l2 * float(theta @ theta)
         for group, (_, result) in zip(objective.groups, self.found, strict=True):
             value += float(group.weights @ result.free_energy)

@@ -35,6 +35,9 @@ class AssignmentOracle:
     array([1., 0., 0., 1.])
     """
 
+    n: int
+    solver: str
+
     polytope, delta = "exact", 0.0
 
     def __init__(self, n: int, solver: str = "scipy") -> None:

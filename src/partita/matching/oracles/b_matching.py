@@ -50,6 +50,9 @@ class BMatchingOracle:
     (array([0., 1., 0., 1., 1.]), 11.0)
     """
 
+    perfect: bool
+    delta: float
+
     polytope = "exact"
 
     def __init__(self, edges: ArrayLike, b: int | ArrayLike, perfect: bool = True, n_vertices: int | None = None) -> None:
@@ -62,8 +65,8 @@ class BMatchingOracle:
         self.ends: IntArray = ends.astype(np.int64)
         seen = int(ends.max()) + 1
         shown = seen if np.ndim(b) == 0 else max(seen, len(np.asarray(b)))
-        self.n_vertices = shown if n_vertices is None else check_count("n_vertices", n_vertices, minimum=seen)
-        self.b = self._numbers(b)
+        self.n_vertices: int = shown if n_vertices is None else check_count("n_vertices", n_vertices, minimum=seen)
+        self.b: IntArray = self._numbers(b)
         self.perfect, self.delta = check_flag("perfect", perfect), 0.0
         if perfect and self.b.sum() % 2:
             raise ValueError(

@@ -44,13 +44,16 @@ class BipartiteMatching(Matchings):
            [0.6, 0.4]])
     """
 
+    n_vertices: int
+    left: int
+
     perfect = True
 
     def __init__(self, n: int, n_jobs: int | None = None) -> None:
-        self.n = check_count("n", n, minimum=1)
+        self.n: int = check_count("n", n, minimum=1)
         check_memory(f"a matching of n={n}", 64 * product((n, n)), "Lower n, or use Matching with the edges there are")
         self.n_vertices, self.left = 2 * n, n
-        self.ends = np.column_stack([np.repeat(np.arange(n), n), n + np.tile(np.arange(n), n)])
+        self.ends: IntArray = np.column_stack([np.repeat(np.arange(n), n), n + np.tile(np.arange(n), n)])
         super().__init__(n_jobs)
 
     def weights(self, potentials: ArrayLike) -> FloatArray:

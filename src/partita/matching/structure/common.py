@@ -32,13 +32,16 @@ class Matchings:
     potentials and matchings look from outside, and how to sum, maximise, draw and list.
     """
 
+    n_jobs: int | None
+    workers: Workers
+
     n_vertices: int
     ends: IntArray  # the two vertices of every edge
     left: int  # every edge joins one of so many first vertices with one of the others; 0 if that is not so
     perfect: bool
 
     def __init__(self, n_jobs: int | None) -> None:
-        self.n_edges = len(self.ends)
+        self.n_edges: int = len(self.ends)
         self.n_jobs, self.workers = n_jobs, Workers(n_jobs)
 
     @cached_property

@@ -53,16 +53,16 @@ class Matching(Matchings):
     def __init__(
         self, graph: int | ArrayLike, perfect: bool = True, n_vertices: int | None = None, n_jobs: int | None = None
     ) -> None:
-        self.perfect = check_flag("perfect", perfect)
-        self.complete = np.ndim(graph) == 0
+        self.perfect: bool = check_flag("perfect", perfect)
+        self.complete: bool = np.ndim(graph) == 0
         if self.complete:
             n = check_count("graph", graph, minimum=2)
             check_memory(f"a complete graph of {n} vertices", 40 * product((n, n)), "Give the edges there are")
             self.ends = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
         else:
-            self.ends = _checked_edges(graph)
+            self.ends: IntArray = _checked_edges(graph)
             n = int(self.ends.max()) + 1
-        self.n_vertices = n if n_vertices is None else check_count("n_vertices", n_vertices, minimum=n)
+        self.n_vertices: int = n if n_vertices is None else check_count("n_vertices", n_vertices, minimum=n)
         check_memory(f"a graph of {self.n_vertices} vertices", 64 * self.n_vertices, "Number vertices from 0 without gaps")
         if perfect and self.n_vertices % 2:
             raise ValueError(f"a perfect matching needs an even number of vertices, got {self.n_vertices}")

@@ -44,7 +44,7 @@ class Independent:
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
-        self.mean = _shares(probabilities)
+        self.mean: FloatArray = _shares(probabilities)
 
     @property
     def second(self) -> FloatArray:
@@ -64,6 +64,9 @@ class Listed:
     rows : bool array of shape (sets, objects)
     probabilities : array of shape (sets,)
     """
+
+    rows: NDArray[Any]
+    probabilities: FloatArray
 
     def __init__(self, rows: ArrayLike, probabilities: ArrayLike) -> None:
         self.rows, self.probabilities = np.asarray(rows, dtype=bool), _shares(probabilities, positive=False)
@@ -93,7 +96,7 @@ class Multinomial:
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
-        self.mean = _shares(probabilities)
+        self.mean: FloatArray = _shares(probabilities)
         if self.mean.sum() > 1.0 + 1e-9:
             raise ValueError(f"probabilities must sum to at most one, got {self.mean.sum()}")
 
@@ -118,7 +121,7 @@ class Product:
     """
 
     def __init__(self, parts: Sequence[Policy]) -> None:
-        self.parts = list(parts)
+        self.parts: list[Policy] = list(parts)
 
     @cached_property
     def mean(self) -> FloatArray:

@@ -128,8 +128,8 @@ class Constrained(OnLikelihood[ModelledObjective]):
         super().__init__(likelihood)
         self.feasible = feasible
         inherited = {Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *inherited})
-        self.demands = frozenset({Capability.CONSTRAINED_STEP})
+        self.capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *inherited})
+        self.demands: frozenset[Capability] = frozenset({Capability.CONSTRAINED_STEP})
 
     @property
     def blas_threads(self) -> int | None:
@@ -200,6 +200,10 @@ class Constrained(OnLikelihood[ModelledObjective]):
 
 class ConstrainedPoint:
     """A feasible point of a constrained likelihood, with the multipliers of the program that led to it."""
+
+    objective: Constrained
+    inner: InnerPoint
+    multipliers: Multipliers
 
     def __init__(self, objective: Constrained, inner: InnerPoint, multipliers: Multipliers) -> None:
         self.objective, self.inner, self.multipliers = objective, inner, multipliers
@@ -311,6 +315,9 @@ class ConstrainedPoint:
 class ConstrainedSubspace:
     """A plane through a point; its points may be infeasible."""
 
+    origin: ConstrainedPoint
+    inner: Plane
+
     def __init__(self, origin: ConstrainedPoint, inner: Plane) -> None:
         self.origin, self.inner = origin, inner
 
@@ -334,6 +341,11 @@ class ConstrainedSubspace:
 
 class ConstrainedRay:
     """The half-line from a point towards a feasible target (at step 1); its points carry the target's multipliers."""
+
+    origin: ConstrainedPoint
+    inner: InnerRay
+    target: FloatArray
+    multipliers: Multipliers
 
     def __init__(self, origin: ConstrainedPoint, inner: InnerRay, target: FloatArray, multipliers: Multipliers) -> None:
         self.origin, self.inner, self.target, self.multipliers = origin, inner, target, multipliers

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.parallel import Workers
 from ...core.results import FloatArray
 from ...numerics import dense
 from ...numerics.linalg import CholeskyFactor
@@ -49,14 +50,14 @@ class CurvatureSum:
     """
 
     def __init__(self, features: LinearMap | LabelFeatures, rank: int | None = None, method: str = "exact") -> None:
-        self.size = features.size
-        self.workers = features.workers
-        self.columns = features.columns() if isinstance(features, LinearMap) else None
+        self.size: int | Any = features.size
+        self.workers: Workers = features.workers
+        self.columns: Any | None = features.columns() if isinstance(features, LinearMap) else None
         self.sum: FloatArray = np.zeros(0)
-        self.cushion = 1.0  # how far the form lies above the curvature it sums, about
+        self.cushion: float = 1.0  # how far the form lies above the curvature it sums, about
         if rank is not None:
-            self.form = "low_rank"
-            self.stream = StreamingLowRank(self.size, rank, method)
+            self.form: str = "low_rank"
+            self.stream: StreamingLowRank = StreamingLowRank(self.size, rank, method)
         elif self.size <= DENSE_LIMIT or self.columns is None:
             self.form = "dense"
             self.sum = np.zeros((self.size, self.size))
@@ -185,10 +186,10 @@ class DiagonalSum:
     """
 
     def __init__(self, squares: FloatArray, counts: FloatArray, labels: int) -> None:
-        self.sum = np.zeros(len(squares))
+        self.sum: FloatArray = np.zeros(len(squares))
         self._squares, self._counts, self._labels = squares, counts, labels
         self._inverse = self.sum
-        self.cushion = MOST_CUSHION
+        self.cushion: float = MOST_CUSHION
 
     def copy(self) -> DiagonalSum:
         """One that can be added to while this one stays as it is."""

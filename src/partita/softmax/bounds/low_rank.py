@@ -95,9 +95,9 @@ class StreamingLowRank:
     """
 
     def __init__(self, size: int, rank: int, method: str = "exact", block: int | None = None, start: Any = None) -> None:
-        self.rank = min(check_count("rank", rank, minimum=1), size)
-        self.method = _UPDATES[check_choice("low_rank", method, tuple(_UPDATES))]
-        self.block = check_count("block", block, minimum=1) if block is not None else max(64, 4 * self.rank)
+        self.rank: int = min(check_count("rank", rank, minimum=1), size)
+        self.method: int = _UPDATES[check_choice("low_rank", method, tuple(_UPDATES))]
+        self.block: int = check_count("block", block, minimum=1) if block is not None else max(64, 4 * self.rank)
         self.V = np.zeros((self.rank, size)) if start is None else np.array(start, dtype=np.float64)
         self.S, self.D = np.zeros(self.rank), np.zeros(size)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...core.contracts.capabilities import BOUNDS
 from ...core.memory import check_memory
 from ...core.parallel import Workers
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice
 from ...numerics import curvature
 from ..kernels import categorical
@@ -46,7 +46,7 @@ class PotentialCurvature:
 
     def __init__(self, offsets: NDArray[np.int64], workers: Workers) -> None:
         self.offsets = offsets
-        self.n_examples = len(offsets) - 1
+        self.n_examples: int = len(offsets) - 1
         self.workers = workers
 
     def _ranges(self, operations: float) -> list[tuple[int, int]]:
@@ -106,7 +106,7 @@ class ScalarCurvature(PotentialCurvature):
     def __init__(self, D: FloatArray, workers: Workers) -> None:
         super().__init__(np.arange(len(D) + 1, dtype=np.int64), workers)
         self.D = D.reshape(-1, 1)
-        self.top = np.zeros(0, np.int64)
+        self.top: IntArray = np.zeros(0, np.int64)
 
     def product(self, v: FloatArray) -> FloatArray:
         return v * self.D.reshape(v.shape)
@@ -199,6 +199,9 @@ class SequentialCurvature(PotentialCurvature):
 
 class DifferenceCurvature(PotentialCurvature):
     """The curvature of one log-sum-exp less that of another over the same states."""
+
+    first: PotentialCurvature
+    second: PotentialCurvature
 
     def __init__(self, first: PotentialCurvature, second: PotentialCurvature) -> None:
         super().__init__(first.offsets, first.workers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -111,17 +112,17 @@ class GaugeFactor:
     """
 
     def __init__(self, features: LinearMap, pairs: FloatArray, penalty: FloatArray) -> None:
-        self.columns = features.columns()
+        self.columns: Any = features.columns()
         n, p = self.columns.shape
-        self.penalty = penalty[self.columns[0]]
+        self.penalty: FloatArray = penalty[self.columns[0]]
         labels = max(1, n - 1)
-        self.reduced = features.label_blocks(pairs, labels)
+        self.reduced: FloatArray = features.label_blocks(pairs, labels)
         share = np.eye(labels) - (1.0 / n if n > 1 else 0.0)
         for j in range(labels):
             for k in range(j + 1):
                 block = self.reduced[j * p : (j + 1) * p, k * p : (k + 1) * p]
                 block[np.arange(p), np.arange(p)] += (share[j, k] * self.penalty).astype(block.dtype)
-        self.cholesky = CholeskyFactor(self.reduced)
+        self.cholesky: CholeskyFactor = CholeskyFactor(self.reduced)
 
     @staticmethod
     def applies(features: LinearMap, penalty: FloatArray) -> bool:

@@ -46,9 +46,9 @@ class LabelFeatures:
         if not np.isfinite(F).all():
             raise ValueError("features must not contain NaN or infinity")
         self.F = np.ascontiguousarray(F)
-        self.n_examples = len(self.counts)
-        self.size = self.F.shape[1]
-        self.workers = workers or Workers(1)
+        self.n_examples: int = len(self.counts)
+        self.size: int = self.F.shape[1]
+        self.workers: Workers = workers or Workers(1)
 
     def _ranges(self) -> list[tuple[int, int]]:
         return self.workers.ranges(len(self.F), float(self.F.size))

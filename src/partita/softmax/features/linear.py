@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ...core.arrays.sparse import sound_csr
 from ...core.memory import check_memory
@@ -43,13 +44,16 @@ class LinearMap:
         Number of parameters.
     """
 
+    n_examples: int
+    n_columns: int
+
     def __init__(self, shape: tuple[int, int], n_outputs: int, intercept: bool, workers: Workers) -> None:
         self.n_examples, self.n_columns = int(shape[0]), int(shape[1])
         self.n_outputs = n_outputs
         self.intercept = intercept
         self.workers = workers
-        self.size = n_outputs * (self.n_columns + intercept)
-        self.n_coefficients = n_outputs * self.n_columns
+        self.size: int = n_outputs * (self.n_columns + intercept)
+        self.n_coefficients: int = n_outputs * self.n_columns
         check_memory(
             f"a model of {n_outputs} outputs for {self.n_examples} examples of {self.n_columns} columns",
             8.0 * (COPIES_OF_SCORES * self.n_examples * n_outputs + COPIES_OF_WEIGHTS * self.size),
@@ -171,7 +175,7 @@ class DenseLinear(LinearMap):
             raise ValueError(f"X must be a matrix, (examples, columns), got shape {X.shape}")
         self.X: Any = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         super().__init__(self.X.shape, n_outputs, intercept, workers or Workers(1))
-        self.dtype = self.X.dtype
+        self.dtype: Any = self.X.dtype
         self._single: DenseLinear | None = None
         self._held = np.empty((0, self.n_examples))  # columns that `hold_columns` has copied, and where
         self._slots = np.full(self.n_columns + 1, -1)
@@ -301,9 +305,9 @@ class SparseLinear(LinearMap):
         X = X.astype(np.float64, copy=False)
         super().__init__(X.shape, n_outputs, intercept, workers or Workers(1))
         index = np.uint32 if max(X.shape) < 2**32 else np.uint64
-        self.rows = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(np.uint64))
+        self.rows: tuple[Any, Any, Any] = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(np.uint64))
         data, indices, indptr = self.rows
-        self.nnz = len(data)
+        self.nnz: int = len(data)
         ones = self.n_examples if intercept else 0  # after the last column, for `hold_columns`
         self._with_ones = (
             np.empty(self.nnz + ones, data.dtype),
@@ -311,7 +315,11 @@ class SparseLinear(LinearMap):
             np.zeros(self.n_columns + 2, np.uint64),
         )
         all_data, all_indices, all_indptr = self._with_ones
-        self.columns_first = (all_data[: self.nnz], all_indices[: self.nnz], all_indptr[:-1])
+        self.columns_first: tuple[NDArray[Any], NDArray[Any], NDArray[np.uint64]] = (
+            all_data[: self.nnz],
+            all_indices[: self.nnz],
+            all_indptr[:-1],
+        )
         sparse.transpose(data, indices, indptr, *self.columns_first)
         all_data[self.nnz :] = 1.0
         all_indices[self.nnz :] = np.arange(ones)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.results import FloatArray
 from ...numerics import sparse
@@ -20,8 +21,8 @@ class SparseRows(SparseLinear):
 
     def __init__(self, data: Any, indices: Any, indptr: Any, like: SparseLinear) -> None:
         LinearMap.__init__(self, (len(indptr) - 1, like.n_columns), like.n_outputs, like.intercept, like.workers)
-        self.rows = (data, indices, indptr)
-        self.nnz = len(data)
+        self.rows: tuple[Any, Any, Any] = (data, indices, indptr)
+        self.nnz: int = len(data)
         self._row_ranges = [(0, self.n_examples)]
 
     def _adjoint(self, data: FloatArray, r: FloatArray) -> FloatArray:
@@ -47,7 +48,7 @@ class RowBlocks:
 
     def __init__(self, features: LinearMap | LabelFeatures, order: Any) -> None:
         self.features = features
-        self.n_examples = len(order)
+        self.n_examples: int = len(order)
         self._kept: dict[tuple[int, int], Any] = {}
         if isinstance(features, DenseLinear):
             source = features.single() if features.X.size >= SINGLE_FROM else features
@@ -62,7 +63,7 @@ class RowBlocks:
             self._counts = features.counts[order]
             rows = [np.arange(first[i], first[i + 1]) for i in order]
             self._F = features.F[np.concatenate(rows)] if rows else features.F[:0]
-            self.first = np.concatenate(([0], np.cumsum(self._counts)))
+            self.first: NDArray[Any] = np.concatenate(([0], np.cumsum(self._counts)))
 
     def block(self, lo: int, hi: int) -> Any:
         """The map of the examples lo..hi (kept: mini-batches come back every epoch)."""

@@ -38,18 +38,18 @@ class Batches:
 
     def __init__(self, objective: Likelihood, random_state: Any = None, validation: float = 0.0) -> None:
         self.parent = objective
-        self.rng = generator(random_state)
+        self.rng: np.random.Generator = generator(random_state)
         order = self.rng.permutation(np.flatnonzero(objective.weights))
         held = round(validation * len(order))
         if held >= len(order):
             raise ValueError(f"validation={validation!r} leaves no example to train on")
-        self.size = objective.size
+        self.size: int = objective.size
         self._held = _Part(objective, order[:held]) if held else None
         self._train = _Part(objective, order[held:])
         self._w = self._train.w
-        self.n_examples = len(self._w)
-        self.scale = float(self._w.sum())
-        self.penalty = objective.penalty * (self.scale / float(objective.weights.sum()))
+        self.n_examples: int = len(self._w)
+        self.scale: float = float(self._w.sum())
+        self.penalty: FloatArray = objective.penalty * (self.scale / float(objective.weights.sum()))
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
         """The mini-batches of one epoch in random order."""

@@ -13,6 +13,7 @@ from ...objectives.l1 import check_l1, fenchel_gap, no_ray, shortest_subgradient
 from ...objectives.penalized import OnLikelihood
 from ..features.linear import LinearMap
 from ..kernels import label_scores, proximal
+from ..kernels.categorical import Targets
 from ..kernels.columns import WorkingSet, by_label
 from .likelihood import Likelihood, LikelihoodPoint, SoftmaxPoint
 
@@ -47,9 +48,9 @@ class ElasticNet(OnLikelihood[Likelihood]):
             raise ValueError("l1 penalties do not support a likelihood with a linear term")
         super().__init__(likelihood)
         self.features: LinearMap = likelihood.features
-        self.l1 = check_l1(l1, self.size)
-        self.targets = likelihood.structure.targets(likelihood.y, likelihood.weights)
-        self.capabilities = frozenset({Capability.WORKING_SET})
+        self.l1: FloatArray = check_l1(l1, self.size)
+        self.targets: Targets = likelihood.structure.targets(likelihood.y, likelihood.weights)
+        self.capabilities: frozenset[Capability] = frozenset({Capability.WORKING_SET})
         free = (self.l1 == 0.0) & (likelihood.penalty == 0.0)
         self.free: IntArray = np.flatnonzero(free)
         if len(self.free) and not np.array_equal(self.free, np.arange(self.features.n_coefficients, self.size)):
@@ -68,10 +69,13 @@ class ElasticNet(OnLikelihood[Likelihood]):
 class ElasticNetPoint:
     """The objective at one parameter vector; `likelihood` is that part of it."""
 
+    objective: ElasticNet
+    likelihood: SoftmaxPoint
+
     def __init__(self, objective: ElasticNet, likelihood: SoftmaxPoint, centred: bool = False) -> None:
         self.objective, self.likelihood = objective, likelihood
-        self.parameters = likelihood.parameters
-        self.value = likelihood.value + float((objective.l1 * np.abs(self.parameters)).sum())
+        self.parameters: FloatArray = likelihood.parameters
+        self.value: float = likelihood.value + float((objective.l1 * np.abs(self.parameters)).sum())
         self._is_centred = centred or len(objective.free) == 0
 
     @cached_property

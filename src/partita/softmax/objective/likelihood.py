@@ -74,6 +74,9 @@ class SoftmaxObjective(PenalizedObjective, Generic[P]):
         Coefficients of a linear term.
     """
 
+    size: int
+    n_examples: int
+
     def __init__(
         self,
         features: LinearMap | LabelFeatures,
@@ -87,25 +90,25 @@ class SoftmaxObjective(PenalizedObjective, Generic[P]):
     ) -> None:
         self.features = features
         self.structure = structure
-        self.workers = workers or features.workers
+        self.workers: Workers = workers or features.workers
         self.y: NDArray[np.int64] = _labels(y)
-        self.weights = check_weights("weights", weights, features.n_examples)
+        self.weights: NDArray[Any] = check_weights("weights", weights, features.n_examples)
         self.size, self.n_examples = features.size, features.n_examples
-        self.scale = float(held_down(self.weights).sum())
-        self.penalty = check_penalty(penalty, self.size)
-        self.linear = None if linear is None else np.ascontiguousarray(linear, dtype=np.float64)
+        self.scale: float = float(held_down(self.weights).sum())
+        self.penalty: FloatArray = check_penalty(penalty, self.size)
+        self.linear: FloatArray | None = None if linear is None else np.ascontiguousarray(linear, dtype=np.float64)
         if self.linear is not None and (self.linear.shape != (self.size,) or not np.isfinite(self.linear).all()):
             raise ValueError(f"linear must be finite with shape ({self.size},), got {self.linear.shape}")
         _check_shapes(features, structure)
         self.sampled: dict[str, Any] = {}
-        self.has_offset = bool(np.any(structure.offset))
+        self.has_offset: bool = bool(np.any(structure.offset))
         if isinstance(structure, Binary):
             counts: Any = 2
         else:
             counts = structure.n_labels or np.diff(structure.offsets(features.n_examples))
         if self.y.shape != (features.n_examples,) or self.y.min() < 0 or (self.y >= counts).any():
             raise ValueError(f"y must hold one label per example ({features.n_examples}), each in its label set")
-        self.capabilities = self._offers()
+        self.capabilities: frozenset[Capability] = self._offers()
 
     @abstractmethod
     def _offers(self) -> frozenset[Capability]:
@@ -182,6 +185,10 @@ class SoftmaxPoint(PenalizedPoint):
 
     Moving along a direction costs one product with the data however many steps are tried, because scores are linear.
     """
+
+    marginals: FloatArray
+    residual: FloatArray
+    value: float
 
     objective: SoftmaxObjective[Any]
 
@@ -365,6 +372,10 @@ class LikelihoodPoint(SoftmaxPoint):
 class LikelihoodRay:
     """A loss of scores on a half-line."""
 
+    origin: SoftmaxPoint
+    direction: FloatArray
+    image: FloatArray
+
     def __init__(self, origin: SoftmaxPoint, direction: FloatArray, image: FloatArray) -> None:
         self.origin, self.direction, self.image = origin, direction, image
 
@@ -380,6 +391,10 @@ class LikelihoodRay:
 
 class LikelihoodSubspace:
     """A loss of scores on a point plus the span of a few directions."""
+
+    origin: SoftmaxPoint
+    basis: FloatArray
+    images: FloatArray
 
     def __init__(self, origin: SoftmaxPoint, basis: FloatArray, images: FloatArray) -> None:
         self.origin, self.basis, self.images = origin, basis, images

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.contracts import AnySolver
@@ -167,11 +167,11 @@ class DependencyCRF(ListInput, Trained):
         """The vocabulary as arrays, which files keep."""
         values = {} if attributes is None else attributes.values
         keys = () if attributes is None else attributes.keys
-        self.columns_ = np.array(list(values), dtype=object)
-        self.vocabulary_ = np.array([value for column in values.values() for value in column], dtype=object)
-        self.vocabulary_sizes_ = np.array([len(column) for column in values.values()], dtype=np.int64)
-        self.keys_ = np.concatenate([np.zeros(0, np.int64), *keys])
-        self.key_counts_ = np.array([len(part) for part in keys], dtype=np.int64)
+        self.columns_: NDArray[Any] = np.array(list(values), dtype=object)
+        self.vocabulary_: NDArray[Any] = np.array([value for column in values.values() for value in column], dtype=object)
+        self.vocabulary_sizes_: IntArray = np.array([len(column) for column in values.values()], dtype=np.int64)
+        self.keys_: NDArray[Any] = np.concatenate([np.zeros(0, np.int64), *keys])
+        self.key_counts_: IntArray = np.array([len(part) for part in keys], dtype=np.int64)
         self._attributes = attributes
 
     def _vocabulary(self) -> PairAttributes:

@@ -45,8 +45,11 @@ class PairFeatures:
     array([ 0.5, -0.5,  0. , -0.5,  0.5])
     """
 
+    n_pairs: int
+    size: int
+
     def __init__(self, features: Any, offsets: ArrayLike, n_jobs: int | None = None) -> None:
-        self.workers = Workers(n_jobs)
+        self.workers: Workers = Workers(n_jobs)
         if sp.issparse(features):
             matrix = sound_csr("features", features)
             if not matrix.has_canonical_format:
@@ -64,8 +67,8 @@ class PairFeatures:
             self._dense = _finite(np.require(given, np.float32 if single else np.float64, ["C", "W"]))
             self._rows, shape = None, given.shape
         self.n_pairs, self.size = int(shape[0]), int(shape[1])
-        self.offsets = _checked_offsets(offsets, self.n_pairs)
-        self.n_examples = len(self.offsets) - 1
+        self.offsets: IntArray = _checked_offsets(offsets, self.n_pairs)
+        self.n_examples: int = len(self.offsets) - 1
         self._entries = self._dense.size if self._rows is None else len(self._rows[0])
 
     def _chunks(self, lo: int, hi: int) -> list[tuple[int, int]]:

@@ -23,6 +23,8 @@ class NetworkxArborescenceOracle:
         Directed.
     """
 
+    structure: SpanningTree
+
     polytope, delta = "exact", 0.0
 
     def __init__(self, structure: SpanningTree) -> None:

@@ -16,6 +16,7 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_flag
 from ..kernels import checks
+from ..kernels.graphs import Graphs
 from . import sums
 from .layout import complete_digraphs
 from .spanning_tree import ENGINES, check_direction
@@ -61,16 +62,22 @@ class DependencyTrees:
     array([2, 0, 0])
     """
 
+    n_jobs: int | None
+    workers: Workers
+    n_sentences: int
+    n_words: int
+    n_pairs: int
+
     def __init__(self, lengths: ArrayLike, single_root: bool = True, n_jobs: int | None = None) -> None:
         counts = np.asarray(lengths)
         if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
             raise ValueError("lengths must be a vector of integers >= 1, the number of words of each sentence")
         total = float((counts.astype(np.float64) ** 2).sum())
         check_memory(f"all pairs of words, {total:.4g} in all", 48.0 * total, "Give fewer or shorter sentences at a time")
-        self.single_root = check_flag("single_root", single_root)
+        self.single_root: bool = check_flag("single_root", single_root)
         self.n_jobs, self.workers = n_jobs, Workers(n_jobs)
         self.lengths: IntArray = counts.astype(np.int64)
-        self.graphs = complete_digraphs(self.lengths, self.single_root)
+        self.graphs: Graphs = complete_digraphs(self.lengths, self.single_root)
         self.offsets: IntArray = self.graphs.starts
         self.word_offsets: IntArray = self.graphs.vertices
         self.n_sentences, self.n_words, self.n_pairs = len(counts), int(self.word_offsets[-1]), int(self.offsets[-1])

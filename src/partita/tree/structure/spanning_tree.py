@@ -74,6 +74,11 @@ class SpanningTree:
     array([0, 1, 1], dtype=int8)
     """
 
+    directed: bool
+    single_root: bool
+    n_jobs: int | None
+    workers: Workers
+
     def __init__(
         self,
         n_vertices: int,
@@ -83,20 +88,20 @@ class SpanningTree:
         single_root: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_vertices = check_count("n_vertices", n_vertices, minimum=1)
+        self.n_vertices: int = check_count("n_vertices", n_vertices, minimum=1)
         check_memory(f"a graph of {n_vertices} vertices", 64 * self.n_vertices, "Number vertices from 0 without gaps")
         self.directed, self.single_root = check_flag("directed", directed), check_flag("single_root", single_root)
-        self.root = check_count("root", root)
+        self.root: int = check_count("root", root)
         if self.root >= self.n_vertices:
             raise ValueError(f"root must be a vertex, from 0 to {self.n_vertices - 1}; got {root}")
         if self.single_root and not (self.directed and self.n_vertices > 1):
             raise ValueError("single_root=True is for directed trees of two vertices or more")
-        self.complete = edges is None
+        self.complete: bool = edges is None
         if edges is None:
-            self.edges = complete_edges(self.n_vertices, self.directed, self.root)
+            self.edges: IntArray = complete_edges(self.n_vertices, self.directed, self.root)
         else:
             self.edges = checked_edges(edges, self.n_vertices, self.directed)
-        self.n_edges = len(self.edges)
+        self.n_edges: int = len(self.edges)
         self.n_jobs, self.workers = n_jobs, Workers(n_jobs)
         self._ends = ends(self.edges, self.directed, self.root)
 
