@@ -5,8 +5,8 @@ from .chain.data.sequences import SequenceData as SequenceData
 from .chain.estimators.boltzmann_chain import BoltzmannChain as BoltzmannChain
 from .chain.estimators.chain_crf import ChainCRF as ChainCRF
 from .chain.estimators.column_tagger import ColumnTagger as ColumnTagger
-from .chain.estimators.hidden_chain import HiddenChainCRF as HiddenChainCRF
-from .chain.estimators.latent_dynamic import LatentDynamicCRF as LatentDynamicCRF
+from .chain.estimators.hidden.hidden_chain import HiddenChainCRF as HiddenChainCRF
+from .chain.estimators.hidden.latent_dynamic import LatentDynamicCRF as LatentDynamicCRF
 from .core.errors import (
     CapabilityError as CapabilityError,
     ConvergenceWarning as ConvergenceWarning,
@@ -35,7 +35,7 @@ from .solvers.majorize import Majorize as Majorize
 from .solvers.newton import Newton as Newton
 from .solvers.orthant import OWLQN as OWLQN
 from .solvers.proximal import ProximalNewton as ProximalNewton
-from .solvers.sgd import SGD as SGD
-from .solvers.stochastic import StochasticBound as StochasticBound
-from .solvers.stochastic_start import StochasticStart as StochasticStart
+from .solvers.stochastic.bound import StochasticBound as StochasticBound
+from .solvers.stochastic.sgd import SGD as SGD
+from .solvers.stochastic.warm_up import StochasticStart as StochasticStart
 from .tree.estimators.dependency_crf import DependencyCRF as DependencyCRF

@@ -32,6 +32,12 @@ def names_of_stub(
     return find, lambda: sorted(homes), sorted(homes)
 
 
+def all_of(package: str) -> list[Any]:
+    """All that is in the list of names of a package, imported."""
+    module = importlib.import_module(package)
+    return [getattr(module, name) for name in module.__all__]
+
+
 def _homes(stub: str) -> dict[str, str]:
     """The module of each name."""
     homes = {}

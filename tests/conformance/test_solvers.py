@@ -26,7 +26,7 @@ from partita.features import LabelFeatures, TableType, TiedTables
 from partita.objectives import L1, ChainLikelihood, GraphLikelihood, Likelihood
 from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.solvers import Auto, make_solver
-from partita.solvers.auto import SOLVERS as SOLVER_NAMES
+from partita.solvers.named import solver_classes
 from partita.structures import Categorical, FactorGraph
 
 SOLVERS = [
@@ -304,7 +304,7 @@ def test_solver_gives_the_same_answer_from_any_start(rng):
         np.testing.assert_allclose(solution.parameters, reference, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", SOLVER_NAMES)
+@pytest.mark.parametrize("name", solver_classes())
 def test_named_solvers_fit_or_say_what_is_missing(name):
     """A softmax regression offers what it says it does, and nothing else is tried."""
     objective = wine()

@@ -14,7 +14,7 @@ from partita.features import TableType, TiedTables
 from partita.objectives import L1, GraphLikelihood
 from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.solvers import make_solver
-from partita.solvers.auto import SOLVERS as SOLVER_NAMES
+from partita.solvers.named import solver_classes
 from partita.structures import FactorGraph
 
 LIMITS = (0, 1, 4)
@@ -60,7 +60,7 @@ OBJECTIVES = {
     "graphs": graphs,
 }
 VARIANTS = [
-    *SOLVER_NAMES,
+    *solver_classes(),
     *(Majorize(acceleration=a) for a in ("anderson", "squarem", None)),
     *(SGD(batch_size=5, method=m) for m in ("plain", "averaged", "adam", "saga", "svrg")),
     *(StochasticBound(batch_size=b, validation=v) for b in (1, 20) for v in (0.0, 0.3)),

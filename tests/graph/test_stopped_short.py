@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from partita import ConvergenceWarning, GraphCRF, MarkovNetwork, Status
-from partita.core.stopped_short import holding, one_warning
+from partita.core.warn import holding, one_warning
 from partita.graph.engines.partition_bounds import log_partition_bounds
 from partita.structures import FactorGraph
 

@@ -219,7 +219,7 @@ class NetworkPoint(PenalizedPoint):
 
     @property
     def counts(self) -> FloatArray:
-        """How often each entry is picked: known, and as expected or chosen."""
+        """The E-step: how often each entry is picked, known, and as expected (marginal EM) or chosen (joint EM)."""
         o = self.objective
         return np.asarray(o.sets.counts + (self.sums.gradient if o.kind == "marginal" else self.chosen))
 
@@ -240,7 +240,7 @@ class NetworkPoint(PenalizedPoint):
         return out
 
     def em_step(self) -> FloatArray:
-        """The parameters that fit best what is expected, or chosen, of what is unknown."""
+        """The M-step: the parameters that fit best what is expected, or chosen, of what is unknown."""
         o = self.objective
         if o.kind != "conditional":
             return o.refit(self.counts, self.parameters)

@@ -14,8 +14,8 @@ from .data.weight_constraints import WeightBounds as WeightBounds, WeightTies as
 from .estimators.boltzmann_chain import BoltzmannChain as BoltzmannChain
 from .estimators.chain_crf import ChainCRF as ChainCRF
 from .estimators.column_tagger import ColumnTagger as ColumnTagger
-from .estimators.hidden_chain import HiddenChainCRF as HiddenChainCRF
-from .estimators.latent_dynamic import LatentDynamicCRF as LatentDynamicCRF
+from .estimators.hidden.hidden_chain import HiddenChainCRF as HiddenChainCRF
+from .estimators.hidden.latent_dynamic import LatentDynamicCRF as LatentDynamicCRF
 from .features.attributes import AttributeVectorizer as AttributeVectorizer
 from .features.templates import Templates as Templates
 from .objective.composite import ChainComposite as ChainComposite

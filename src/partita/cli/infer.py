@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--task MAP takes --engine {', '.join(DECODERS)}; got {args.engine}")
     check_output(args.output)
     began = time.perf_counter()
-    from ..core.stopped_short import holding
+    from ..core.warn import holding
     from ..graph import uai  # noqa: F401
 
     imported = time.perf_counter()
@@ -211,7 +211,7 @@ def _estimate(graph: FactorGraph, potentials: Any, known: dict[str, Any]) -> dic
     """Where exact sums do not fit: the Bethe approximation, if it lies within the bounds, else the middle between them."""
     import numpy as np
 
-    from ..core.stopped_short import holding
+    from ..core.warn import holding
 
     with holding():
         result = graph.infer(potentials, "bp")

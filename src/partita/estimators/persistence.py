@@ -17,10 +17,9 @@ from ..core.results import Status, Trace
 from ..core.stored import STORED
 from ..core.validation import check_flag
 from ..io.model_file import open_model, write_model
-from ..solvers.auto import SOLVERS
+from ..solvers.named import solver_classes
 
 _ESTIMATORS: dict[str, type[SavedModel]] = {}
-_SOLVER_CLASSES = {cls.__name__: cls for cls in SOLVERS.values()}
 T = TypeVar("T", bound="SavedModel")
 
 
@@ -139,7 +138,7 @@ def _encode(name: str, value: Any) -> Any:
         return {"array": [_plain(name, item) for item in value.tolist()]}
     if isinstance(value, dict):
         return {"items": [[_encode(name, key), _encode(name, item)] for key, item in value.items()]}
-    if type(value) in SOLVERS.values():
+    if type(value) in solver_classes().values():
         options = {entry.name: _encode(f"{name}.{entry.name}", getattr(value, entry.name)) for entry in fields(value)}
         return {"solver": type(value).__name__, "options": options}
     if is_dataclass(value) and type(value) in STORED.values():
@@ -169,7 +168,8 @@ def _decode(value: Any) -> Any:
         return {_decode(key): _decode(item) for key, item in value["items"]}
     if "solver" not in value:
         raise ModelFileError(f"a value has the unknown form {sorted(value)}")
-    return _SOLVER_CLASSES[value["solver"]](**{key: _decode(item) for key, item in value["options"].items()})
+    classes = {cls.__name__: cls for cls in solver_classes().values()}
+    return classes[value["solver"]](**{key: _decode(item) for key, item in value["options"].items()})
 
 
 def _encode_fitted(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:

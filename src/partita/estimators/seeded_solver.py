@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.contracts.solver import AnySolver
-from ..solvers.auto import make_solver
+from ..solvers.named import make_solver
 
 
 def seeded_solver(estimator: Any) -> AnySolver:

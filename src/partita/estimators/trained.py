@@ -13,8 +13,8 @@ from ..core.parameters import Check, checked
 from ..core.results import FloatArray, Solution, Status, Trace
 from ..core.types import SolverLike
 from ..report.progress import progress_printers
-from ..solvers.auto import make_solver
 from ..solvers.loop import minimize
+from ..solvers.named import make_solver
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .persistence import SavedModel

@@ -1,4 +1,4 @@
-"""Standard errors from products with the Hessian alone, and when not to trust them."""
+"""Standard errors from products with the Hessian (the observed Fisher information) alone, and when not to trust them."""
 
 from __future__ import annotations
 

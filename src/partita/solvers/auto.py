@@ -1,4 +1,4 @@
-"""Names of solvers, and the automatic choice."""
+"""The automatic choice."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from ..core.contracts.objective import Objective
 from ..core.contracts.point import Point
 from ..core.contracts.solver import AnySolver, Solver
 from .constrained import ConstrainedNewton
-from .descent import ConjugateGradient, SteepestDescent
-from .em import EM
-from .frank_wolfe import BlockFrankWolfe
 from .lbfgs import LBFGS
-from .majorize import Majorize
 from .newton import Newton
 from .orthant import OWLQN
 from .proximal import ProximalNewton
-from .sgd import SGD
-from .stochastic import StochasticBound
-from .stochastic_start import StochasticStart
+from .stochastic.warm_up import StochasticStart
 
 #: Examples from which epochs of stochastic gradients pay, calibration included.
 MANY = 2000
@@ -72,36 +66,3 @@ def _choice(objective: Objective) -> AnySolver:
         return StochasticStart(scaled, epochs=4) if many else scaled
     candidates: tuple[AnySolver, ...] = (Newton(), LBFGS(), OWLQN())
     return next((solver for solver in candidates if solver.requires <= offers), ProximalNewton())
-
-
-#: All solvers, in the order in which messages list them. A new one is its file and a line here.
-CLASSES: tuple[type[AnySolver], ...] = (
-    Auto,
-    Newton,
-    LBFGS,
-    Majorize,
-    ConstrainedNewton,
-    ConjugateGradient,
-    SteepestDescent,
-    StochasticBound,
-    StochasticStart,
-    SGD,
-    ProximalNewton,
-    OWLQN,
-    BlockFrankWolfe,
-    EM,
-)
-SOLVERS: dict[str, type[AnySolver]] = {cls.key: cls for cls in CLASSES}
-
-
-def make_solver(solver: str | AnySolver) -> AnySolver:
-    """A solver from its name, or the object itself."""
-    if isinstance(solver, str):
-        if solver not in SOLVERS:
-            names = ", ".join(repr(name) for name in SOLVERS)
-            raise ValueError(f"solver must be one of {names}, or a solver object; got {solver!r}")
-        return SOLVERS[solver]()
-    if not isinstance(solver, Solver):
-        own = "" if isinstance(solver, type) else "; a solver of your own inherits partita.core.Solver"
-        raise ValueError(f"solver must be a name or a solver object such as Newton(); got {solver!r}{own}")
-    return solver

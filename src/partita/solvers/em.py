@@ -1,4 +1,4 @@
-"""Expectation-maximisation, plain or accelerated."""
+"""Expectation-maximisation (an E-step and an M-step in each iteration), plain or accelerated by SQUAREM."""
 
 from __future__ import annotations
 

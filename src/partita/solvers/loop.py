@@ -17,7 +17,7 @@ from ..core.interrupts import is_interrupt, pass_on_in_search
 from ..core.parallel import blas_limit
 from ..core.results import FloatArray, Row, Solution, Status, conclude
 from ..core.validation import check_count, check_real
-from .auto import make_solver
+from .named import make_solver
 from .recorder import Recorder
 
 CHEAPER = "Choose a solver that needs less, such as 'lbfgs', 'cg' or 'steepest'."

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.results import FloatArray, IntArray, Result
-from ...core.stopped_short import report
 from ...core.validation import check_count
-from ...core.warn import warn
+from ...core.warn import report, warn
 from ..structure.factor_graph import FactorGraph
 from ..structure.trivial_bounds import trivial_bounds
 from .counting_numbers import N_TREES, factor_numbers, has_concave_entropy, heaviest_set, tree_numbers

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.results import FloatArray
-from ...core.stopped_short import one_warning
+from ...core.warn import one_warning
 from ..structure.factor_graph import FactorGraph
 
 

@@ -14,14 +14,14 @@ from ...core import Capability
 from ...core.errors import ModelFileError
 from ...core.parameters import Check, choice, flag, instance, items
 from ...core.results import FloatArray, IntArray
-from ...core.stopped_short import one_warning
 from ...core.types import GraphLike, LabelArray, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_weights
+from ...core.warn import one_warning
 from ...estimators.data import ListInput
 from ...estimators.loaded import check_array, check_bool, check_labels, is_fitted
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
-from ...solvers.auto import make_solver
+from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs, read_labels
 from ..data.units import Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds

@@ -14,9 +14,9 @@ from ...core.errors import ModelFileError
 from ...core.memory import check_memory, product
 from ...core.parameters import Check, choice, items
 from ...core.results import FloatArray, IntArray
-from ...core.stopped_short import one_warning
 from ...core.types import LabelArray, Pairs, RandomState, SampleWeight, SolverLike, TableLike
 from ...core.validation import check_count, check_flag, check_weights
+from ...core.warn import one_warning
 from ...estimators.loaded import check_array, check_columns, check_integers, is_fitted
 from ...estimators.named_columns import column_names, order_columns, take_columns
 from ...estimators.states import read_states

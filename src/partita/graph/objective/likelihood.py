@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product, QuadraticModel
 from ...core.results import FloatArray, Result
-from ...core.stopped_short import holding
 from ...core.validation import check_choice
+from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import diagonal_scaling
 from ...objectives.products import ProductModel

@@ -15,8 +15,8 @@ from ...core.errors import TooLargeError
 from ...core.memory import check_memory, check_sample, product
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
-from ...core.stopped_short import report
 from ...core.validation import check_choice, check_count, check_real
+from ...core.warn import report
 from ..registry import APPROXIMATE, find_engine
 from .elimination import Elimination, eliminate, joined, neighbours
 from .exact_sums import ExactSums

@@ -12,7 +12,7 @@ import numpy as np
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product
 from ...core.results import FloatArray, Result
-from ...core.stopped_short import holding
+from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
 from ..features import EdgeMap

@@ -15,8 +15,8 @@ from ...core.memory import check_sample
 from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
-from ...core.stopped_short import report
 from ...core.validation import check_choice, check_no_options
+from ...core.warn import report
 from ..registry import find_engine
 from .half_edges import half_edges
 

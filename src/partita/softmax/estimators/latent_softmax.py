@@ -28,8 +28,8 @@ from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from ...estimators.restarts import end_values
 from ...estimators.trained import Trained, solver_like, training
-from ...solvers.auto import make_solver
 from ...solvers.lbfgs import LBFGS
+from ...solvers.named import make_solver
 from ...solvers.newton import Newton
 from ..features.linear import linear_map
 from ..features.standard_columns import StandardColumns

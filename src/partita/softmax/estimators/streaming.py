@@ -19,7 +19,7 @@ from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWei
 from ...core.validation import check_weights
 from ...estimators.data import plain_labels, sound_input, text_is_named
 from ...estimators.seeded_solver import solver_seed
-from ...solvers.stochastic import StochasticBound, Stream
+from ...solvers.stochastic.bound import StochasticBound, Stream
 from .class_order import ClassOrder
 from .problem import Model, linear
 

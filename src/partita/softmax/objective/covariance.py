@@ -1,4 +1,4 @@
-"""Covariance of maximum-likelihood estimates."""
+"""Covariance of maximum-likelihood estimates: inverse Fisher information, or sandwich."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Likelihood of what is known of hidden states."""
+"""Likelihood of what is known of hidden states; its gradient has the posteriors of the E-step."""
 
 from __future__ import annotations
 

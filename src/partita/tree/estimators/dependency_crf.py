@@ -19,7 +19,7 @@ from ...core.warn import warn
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
 from ...estimators.trained import Trained, training
-from ...solvers.auto import make_solver
+from ...solvers.named import make_solver
 from ..data import NUMBERS, TOKENS, Sentences, read_heads, read_sentences
 from ..features.attributes import PairAttributes
 from ..features.pairs import PairFeatures

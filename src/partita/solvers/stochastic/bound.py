@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.contracts.batches import AnyBatchSource, CurvatureSum, HasBatches
-from ..core.contracts.capabilities import BOUNDS, QuadraticModel
-from ..core.results import FloatArray
-from ..core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
+from ...core.contracts.batches import AnyBatchSource, CurvatureSum, HasBatches
+from ...core.contracts.capabilities import BOUNDS, QuadraticModel
+from ...core.results import FloatArray
+from ...core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
 from .epochs import PLAIN_EPOCHS, EpochSolver, EpochState
 
 CURVATURES = ("fixed", "ema", "batch")

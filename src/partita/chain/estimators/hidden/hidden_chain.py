@@ -10,25 +10,25 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
-from ...core.arrays.simplex import normalized
-from ...core.parallel import Workers
-from ...core.parameters import Check, flag
-from ...core.results import FloatArray, IntArray
-from ...core.types import LabelArray, Labels, RandomState, SampleWeight, SolverLike
-from ...core.validation import check_weights
-from ...estimators.class_sets import encode_examples
-from ...estimators.trained import training
-from ..data.examples import Examples
-from ..data.hidden_states import clusters, hidden_pairs, parts
-from ..data.inputs import ChainInputs
-from ..data.reading import Sequences, read_training
-from ..data.sequences import SequenceData
-from ..data.types import Lengths
-from ..features.chain import ChainFeatures
-from ..structure.chain import Chain
-from ..structure.forbidden import BoolArray, Forbidden
+from ....core.arrays.simplex import normalized
+from ....core.parallel import Workers
+from ....core.parameters import Check, flag
+from ....core.results import FloatArray, IntArray
+from ....core.types import LabelArray, Labels, RandomState, SampleWeight, SolverLike
+from ....core.validation import check_weights
+from ....estimators.class_sets import encode_examples
+from ....estimators.trained import training
+from ...data.examples import Examples
+from ...data.hidden_states import clusters, hidden_pairs, parts
+from ...data.inputs import ChainInputs
+from ...data.reading import Sequences, read_training
+from ...data.sequences import SequenceData
+from ...data.types import Lengths
+from ...features.chain import ChainFeatures
+from ...structure.chain import Chain
+from ...structure.forbidden import BoolArray, Forbidden
+from ..scores import ScoredSequences
 from .hidden_states import HiddenStates
-from .scores import ScoredSequences
 
 
 class HiddenChainCRF(ClassifierMixin, HiddenStates):

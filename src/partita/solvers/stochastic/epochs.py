@@ -8,13 +8,13 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ..core.contracts.batches import AnyBatchSource, HasBatches, ResidualTable
-from ..core.contracts.capabilities import Capability
-from ..core.contracts.objective import Objective
-from ..core.contracts.progress import EstimatedPoint
-from ..core.contracts.solver import Solver
-from ..core.results import FloatArray, Status
-from ..core.validation import check_count, check_real
+from ...core.contracts.batches import AnyBatchSource, HasBatches, ResidualTable
+from ...core.contracts.capabilities import Capability
+from ...core.contracts.objective import Objective
+from ...core.contracts.progress import EstimatedPoint
+from ...core.contracts.solver import Solver
+from ...core.results import FloatArray, Status
+from ...core.validation import check_count, check_real
 
 #: Relative decrease of the loss that counts as improvement.
 IMPROVEMENT = 1e-4

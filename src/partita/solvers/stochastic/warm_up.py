@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.contracts.batches import HasSweeps
-from ..core.contracts.capabilities import Capability
-from ..core.contracts.point import Point
-from ..core.contracts.solver import AnySolver, Solver
-from ..core.validation import check_count
-from .lbfgs import LBFGS
+from ...core.contracts.batches import HasSweeps
+from ...core.contracts.capabilities import Capability
+from ...core.contracts.point import Point
+from ...core.contracts.solver import AnySolver, Solver
+from ...core.validation import check_count
+from ..lbfgs import LBFGS
 
 
 @dataclass

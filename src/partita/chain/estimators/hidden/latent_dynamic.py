@@ -8,22 +8,22 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.parallel import Workers
-from ...core.parameters import Check, choice, real
-from ...core.results import IntArray
-from ...core.types import RandomState, SampleWeight, SolverLike
-from ...core.validation import check_weights
-from ...estimators.trained import training
-from ..data.examples import Examples
-from ..data.hidden_states import clusters, hidden_pairs, parts
-from ..data.inputs import ChainInputs, WeightChoice
-from ..data.reading import Sequences, labels_of, read_training
-from ..data.types import Label, LabelSequences, Lengths
-from ..features.chain import ChainFeatures
-from .chain_model import FEATURES
+from ....core.parallel import Workers
+from ....core.parameters import Check, choice, real
+from ....core.results import IntArray
+from ....core.types import RandomState, SampleWeight, SolverLike
+from ....core.validation import check_weights
+from ....estimators.trained import training
+from ...data.examples import Examples
+from ...data.hidden_states import clusters, hidden_pairs, parts
+from ...data.inputs import ChainInputs, WeightChoice
+from ...data.reading import Sequences, labels_of, read_training
+from ...data.types import Label, LabelSequences, Lengths
+from ...features.chain import ChainFeatures
+from ..chain_model import FEATURES
+from ..labelling import SequenceLabeller
+from ..scores import decode
 from .hidden_states import HiddenStates
-from .labelling import SequenceLabeller
-from .scores import decode
 
 
 class LatentDynamicCRF(HiddenStates, SequenceLabeller):

@@ -11,24 +11,24 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.memory import check_memory
-from ...core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
-from ...core.random import generator
-from ...core.results import FloatArray, IntArray, Solution
-from ...core.types import LabelArray, SolverLike
-from ...estimators.labels import split
-from ...estimators.loaded import check_labels, check_whole, is_fitted
-from ...estimators.restarts import end_values, rough_fit
-from ...estimators.trained import solver_like
-from ..data.examples import Examples
-from ..data.hidden_states import hidden_labels, state_names
-from ..data.inputs import ChainInputs
-from ..data.reading import Sequences, check_hashing
-from ..data.types import Lengths
-from ..features.chain import ChainFeatures
-from ..structure.forbidden import Forbidden
-from .chain_model import FITTED, ChainModel, check_chain
-from .problem import ChainProblem
+from ....core.memory import check_memory
+from ....core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
+from ....core.random import generator
+from ....core.results import FloatArray, IntArray, Solution
+from ....core.types import LabelArray, SolverLike
+from ....estimators.labels import split
+from ....estimators.loaded import check_labels, check_whole, is_fitted
+from ....estimators.restarts import end_values, rough_fit
+from ....estimators.trained import solver_like
+from ...data.examples import Examples
+from ...data.hidden_states import hidden_labels, state_names
+from ...data.inputs import ChainInputs
+from ...data.reading import Sequences, check_hashing
+from ...data.types import Lengths
+from ...features.chain import ChainFeatures
+from ...structure.forbidden import Forbidden
+from ..chain_model import FITTED, ChainModel, check_chain
+from ..problem import ChainProblem
 
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.contracts.batches import AnyBatchSource
-from ..core.rates import best_rate
-from ..core.results import FloatArray
-from ..core.validation import check_choice, check_real
+from ...core.contracts.batches import AnyBatchSource
+from ...core.rates import best_rate
+from ...core.results import FloatArray
+from ...core.validation import check_choice, check_real
 from .epochs import EpochSolver, EpochState
 
 METHODS = ("plain", "averaged", "adam", "saga", "svrg")
