@@ -1,8 +1,9 @@
 """Standard errors of large chain models: sandwich and inverse Fisher information from random draws.
 
 With r of covariance K, ``E[(H^-1 r)^2] = diag(H^-1 K H^-1)``. A draw is one r and one solve by conjugate gradients; a block
-of draws is solved at once, with products with the Hessian on likely labels. For the sandwich, r is the sum of the chains' scores with random signs; for the inverse
-information it is a labelling drawn from the model, less its mean, and noise for the penalty, so that ``K = H``.
+of draws is solved at once, with products with the Hessian on likely labels. For the sandwich, r is the sum of the chains'
+scores with random signs; for the inverse information it is a labelling drawn from the model, less its mean, and noise for
+the penalty, so that ``K = H``.
 
 What an unlikely label does to the Hessian is too much to keep and too much to forget: of attributes only its part in the
 diagonal is kept, of transitions also their covariances.
