@@ -181,7 +181,7 @@ BAD = [
     ({"l2": np.nan}, lambda X, y: (X, y), "l2 must be a finite number"),
     ({"tol": -1}, lambda X, y: (X, y), "tol must be"),
     ({"max_iter": 1.5}, lambda X, y: (X, y), "max_iter must be an integer >= 0, got 1.5"),
-    ({"solver": "adagrad"}, lambda X, y: (X, y), "solver must be one of 'auto', 'newton', 'lbfgs'"),
+    ({"solver": "adagrad"}, lambda X, y: (X, y), "solver must be one of 'auto', 'block_frank_wolfe'"),
     ({"solver": Newton}, lambda X, y: (X, y), r"such as Newton\(\)"),
     ({"n_jobs": 0}, lambda X, y: (X, y), "n_jobs must be None or a non-zero integer"),
     ({"class_weight": {0: -1.0}}, lambda X, y: (X, y), "class_weight times sample_weight must be finite and non-negative"),

@@ -19,6 +19,11 @@ from .stochastic.warm_up import StochasticStart
 #: Examples from which epochs of stochastic gradients pay, calibration included.
 MANY = 2000
 
+EVERYTHING = frozenset(Capability)
+#: For objectives whose rays cost nearly as much as new points, and, the first that can, for others.
+SCALED = LBFGS(memory=20, scaled=True)
+OTHERS: tuple[AnySolver, ...] = (Newton(), LBFGS(), OWLQN())
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -45,7 +50,7 @@ class Auto(Solver[Chosen, Objective, Point]):
 
     @property
     def uses(self) -> frozenset[Capability]:
-        return frozenset(Capability)
+        return EVERYTHING
 
     def start(self, objective: Objective, point: Point) -> Chosen:
         chosen = _choice(objective)
@@ -60,9 +65,10 @@ def _choice(objective: Objective) -> AnySolver:
     offers = objective.capabilities
     if Capability.CONSTRAINED_STEP in offers:
         return ConstrainedNewton()
-    scaled = LBFGS(memory=20, scaled=True)
-    if objective.costly_rays and scaled.requires <= offers:
+    if objective.costly_rays and SCALED.requires <= offers:
         many = objective.n_examples >= MANY and Capability.SWEEPS in offers
-        return StochasticStart(scaled, epochs=4) if many else scaled
-    candidates: tuple[AnySolver, ...] = (Newton(), LBFGS(), OWLQN())
-    return next((solver for solver in candidates if solver.requires <= offers), ProximalNewton())
+        return StochasticStart(SCALED, epochs=4) if many else SCALED
+    for solver in OTHERS:
+        if solver.requires <= offers:
+            return solver
+    return ProximalNewton()

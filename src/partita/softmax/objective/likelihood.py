@@ -350,12 +350,17 @@ class LikelihoodPoint(SoftmaxPoint):
 
         return product
 
+    @cached_property
+    def iterate(self) -> newton.Iterate:
+        """What `newton_trial` begins with; it leaves that of the point that it finds."""
+        _, columns = self.objective.small_problem
+        return newton.Iterate(self.parameters[columns], self.gradient[columns], self.u, self.marginals, self.residual)
+
     def newton_trial(self) -> tuple[LikelihoodRay, LikelihoodPoint, float, float] | None:
         """The Newton direction and the point at the best step along it, in one compiled call."""
-        o = self.objective
+        o, here = self.objective, self.iterate
         problem, columns = o.small_problem
-        T, u, P, R = self.parameters[columns], self.u, self.marginals, self.residual
-        here = newton.Iterate(T, self.gradient[columns], u, P, R)
+        T, _, u, P, R = here
         # one by one: a generator would take longer than the arithmetic on small data
         there = newton.Iterate(np.empty_like(T), np.empty_like(T), np.empty_like(u), np.empty_like(P), np.empty_like(R))
         D, image = np.empty_like(T), np.empty_like(u)
@@ -365,7 +370,7 @@ class LikelihoodPoint(SoftmaxPoint):
         theta, gradient, step = np.empty(o.size), np.empty(o.size), np.empty(o.size)
         theta[columns], gradient[columns], step[columns] = there.theta, there.g, D
         point = LikelihoodPoint(o, theta, there.U, (value, there.P, there.R))
-        point.gradient = gradient
+        point.gradient, point.iterate = gradient, there
         return LikelihoodRay(self, step, image), point, length, slope
 
 
