@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import importlib
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -52,11 +54,19 @@ MODULES = _modules()
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
-def _imports(name: str) -> list[str]:
-    """Modules of the package that a module imports, anywhere in it."""
+def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a module without those of its functions: imports there are lazy, those for types alone are not."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+            yield from _outside_functions(node)
+
+
+def _imports(name: str, nodes: Iterable[ast.AST] | None = None) -> list[str]:
+    """Modules of the package that a module imports, anywhere in it, or in some nodes of it."""
     package = name.split(".") if MODULES[name].name == "__init__.py" else name.split(".")[:-1]
     found = []
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(TREES[name]) if nodes is None else nodes:
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             module = ".".join([*base, *(node.module.split(".") if node.module else [])])
@@ -97,6 +107,27 @@ def _complaint(source: str, target: str) -> str | None:
 def test_imports_go_one_way():
     wrong = [f"{name} imports {to}: {why}" for name in MODULES for to in _imports(name) if (why := _complaint(name, to))]
     assert not wrong, "\n".join(wrong)
+
+
+def _cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """Modules of which each is imported by the next, the last one being the first; none if there is no such cycle."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_there_are_no_cycles_not_even_of_types():
+    cycle = _cycle({name: _imports(name, _outside_functions(TREES[name])) for name in MODULES})
+    assert not cycle, " is imported by ".join(cycle)
+
+
+def test_the_checker_sees_a_cycle_of_types():
+    tree = ast.parse("if TYPE_CHECKING:\n    from .b import B\ndef f():\n    from .c import C")
+    assert [node.module for node in _outside_functions(tree) if isinstance(node, ast.ImportFrom)] == ["b"]
+    assert _cycle({"a": ["b"], "b": ["a"]}) == ["a", "b", "a"]
+    assert not _cycle({"a": ["b", "c"], "b": ["c"]})
 
 
 def test_nearly_all_imports_stay_in_the_family_or_go_to_shared_rooms():

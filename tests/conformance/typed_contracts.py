@@ -83,7 +83,7 @@ def objectives(
     return smooth, others, batches, sweeps, blocks, em, under_l1, within_sets
 
 
-def sources(softmax: Batches, chains: ChainBatches) -> tuple[Any, ...]:
+def sources(softmax: Batches[likelihood.Likelihood], chains: ChainBatches) -> tuple[Any, ...]:
     arrays: c.BatchSource[FloatArray, slice, accumulate.CurvatureSum] = softmax
     residuals: c.BatchSource[Residual, tuple[int, int], accumulate.DiagonalSum] = chains
     return arrays, residuals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from ...softmax import DiagonalSum
 from ..features.chain import take_pieces
 from ..kernels import viterbi
 from ..structure.forward_backward import ChainSums
-
-if TYPE_CHECKING:
-    from .likelihood import ChainLikelihood
+from .base import ChainObjective
+from .counts import observed
 
 #: Chains that curvature is estimated from; those that show how far it is from its diagonal, and the products for that.
 SAMPLE, PROBE, PRODUCTS = 1000, 200, 8
@@ -52,31 +51,6 @@ class ResidualTable:
         self._C[batch] = residual.C
 
 
-def observed(y: IntArray, offsets: IntArray, weights: FloatArray, n_labels: int) -> tuple[FloatArray, FloatArray]:
-    """Indicators of the labels (positions, labels) and numbers of transitions, weighted."""
-    per_position = np.repeat(weights, np.diff(offsets))
-    return indicators(y, offsets, per_position, per_position, n_labels)
-
-
-def indicators(
-    y: IntArray, offsets: IntArray, labels: FloatArray, moves: FloatArray, n_labels: int
-) -> tuple[FloatArray, FloatArray]:
-    """The same with a weight for the label of each position, and one for the transition into it."""
-    R = np.zeros((len(y), n_labels))
-    R[np.arange(len(y)), y] = labels
-    return R, transition_counts(y, offsets, moves, n_labels)
-
-
-def transition_counts(y: IntArray, offsets: IntArray, moves: FloatArray, n_labels: int) -> FloatArray:
-    """Numbers of transitions, with a weight for that into each position."""
-    inner = np.ones(len(y), bool)
-    inner[offsets[:-1]] = False
-    where = np.flatnonzero(inner)
-    pairs = y[where - 1].astype(np.int64) * n_labels + y[where]
-    C = np.bincount(pairs, weights=moves[where], minlength=n_labels**2).reshape(n_labels, n_labels)
-    return np.asarray(C, dtype=np.float64)
-
-
 class ChainBatches:
     """Shuffled chains of a likelihood, some of them held out. See `softmax.objective.batches.Batches`.
 
@@ -84,7 +58,7 @@ class ChainBatches:
     from that is measured.
     """
 
-    def __init__(self, objective: ChainLikelihood, random_state: Any = None, validation: float = 0.0) -> None:
+    def __init__(self, objective: ChainObjective, random_state: Any = None, validation: float = 0.0) -> None:
         self.parent = objective
         self.rng: np.random.Generator = generator(random_state)
         order = self.rng.permutation(np.flatnonzero(objective.weights))
@@ -156,7 +130,7 @@ class ChainBatches:
 class _Part:
     """Some chains of a likelihood, copied in their order."""
 
-    def __init__(self, objective: ChainLikelihood, order: Any) -> None:
+    def __init__(self, objective: ChainObjective, order: Any) -> None:
         self.workers = objective.workers
         self.features = objective.features.take(order)
         self.y = objective.y[take_pieces(objective.features.offsets, order)[1]]

@@ -15,9 +15,9 @@ from ...core.validation import check_weights
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, diagonal_scaling
 from ..structure.windows import Unrolled, Windows, WindowSums
-from .batches import transition_counts
+from .base import POWER
 from .composite import ChainObjects, moments_by_order
-from .likelihood import POWER
+from .counts import transition_counts
 
 
 class BoltzmannChainLikelihood(PenalizedObjective):

@@ -17,8 +17,8 @@ from ...objectives.l1 import mixture_divergence
 from ..features.chain import ChainFeatures, Scores
 from ..kernels import tuples, viterbi
 from ..structure.windows import Windows, WindowSums
-from .batches import indicators
-from .likelihood import ChainObjective, ChainObjectivePoint
+from .base import ChainObjective, ChainObjectivePoint
+from .counts import indicators
 
 #: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
 EXACT = 150

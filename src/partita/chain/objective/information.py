@@ -29,8 +29,8 @@ from ..kernels.blocks import WIDTH
 from ..kernels.forward_backward import residual_counts, signed_counts
 from ..kernels.tuples import Entries
 from ..structure.pruned import PrunedChains
-from .batches import observed
 from .composite import CompositePoint
+from .counts import observed
 from .likelihood import ChainPoint
 
 #: Probability from which a label counts where attributes are concerned,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from ...core.results import FloatArray
 from ...softmax import PartitionBound
 from ..bounds import DenseChains, LineBound, chain_bound, line_curvatures
 from ..features.chain import ChainFeatures
-
-if TYPE_CHECKING:
-    from .likelihood import ChainPoint
+from .base import ChainObjectivePoint
 
 #: Parameters and operations up to which a bound is formed as a matrix: half a second. Lines are far cheaper.
 DENSE_PARAMETERS, DENSE_OPERATIONS = 300, 1e9
 #: Labels up to which curvatures are joined by positive parts, not summed.
 POSITIVE_LABELS = 5
+
+P = TypeVar("P", bound=ChainObjectivePoint)
 
 
 def bound_capabilities(features: ChainFeatures) -> frozenset[Capability]:
@@ -39,16 +39,18 @@ def dense_chains(features: ChainFeatures) -> DenseChains:
     return DenseChains(unary, pairs, features.offsets)
 
 
-def quadratic_bound(point: ChainPoint, kind: str) -> PartitionBound:
-    """A quadratic above the objective that touches it at `point`."""
+def quadratic_bound(point: ChainObjectivePoint, dense: DenseChains, kind: str) -> PartitionBound:
+    """A quadratic above the objective that touches it at `point`; `dense` are the features, written out."""
     o = point.objective
     upper = "positive" if o.features.n_labels <= POSITIVE_LABELS else "sum"
-    loss = chain_bound(o.dense, point.parameters, weights=o.weights, bound=kind, upper=upper, scores=point.scores)
+    loss = chain_bound(dense, point.parameters, weights=o.weights, bound=kind, upper=upper, scores=point.scores)
     loss.curvature.flat[:: o.size + 1] += o.penalty
     return PartitionBound(point.parameters, point.value, point.gradient, loss.curvature)
 
 
-def line_bound(point: ChainPoint, direction: FloatArray, image: tuple[FloatArray, FloatArray], radius: float) -> LineBound:
+def line_bound(
+    point: ChainObjectivePoint, direction: FloatArray, image: tuple[FloatArray, FloatArray], radius: float
+) -> LineBound:
     """A quadratic above the objective on the half-line from `point`; `image` are the scores of `direction`. Tightest for
     steps up to `radius`."""
     o = point.objective
@@ -57,10 +59,10 @@ def line_bound(point: ChainPoint, direction: FloatArray, image: tuple[FloatArray
     return LineBound(slope, penalty, o.weights, radius, *parts)
 
 
-class ChainSubspace:
+class ChainSubspace(Generic[P]):
     """The objective on a point plus the span of a few directions; no products with the data."""
 
-    def __init__(self, origin: ChainPoint, directions: Sequence[FloatArray], momentum: bool) -> None:
+    def __init__(self, origin: P, directions: Sequence[FloatArray], momentum: bool) -> None:
         self.origin = origin
         last = origin.came_by if momentum else None
         basis = [*directions] if last is None else [*directions, last]
@@ -89,7 +91,7 @@ class ChainSubspace:
     def _inner(self, R: FloatArray, C: FloatArray) -> FloatArray:
         return np.array([float(np.vdot(R, dU)) + float(np.vdot(C, dA)) for dU, dA in self.images])
 
-    def at(self, coordinates: FloatArray) -> ChainPoint:
+    def at(self, coordinates: FloatArray) -> P:
         step = coordinates @ self.basis
         point = type(self.origin)(self.origin.objective, self.origin.parameters + step, self._scores(coordinates))
         point.came_by = step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from ...core.rates import best_rate
 from ...core.results import FloatArray, IntArray
 from ..kernels import sgd
 from ..kernels.tuples import Chains, Weights
-
-if TYPE_CHECKING:
-    from .likelihood import ChainLikelihood
+from .base import ChainObjective
 
 #: Chains on which rates are compared,
 SAMPLE = 1000
@@ -31,7 +29,7 @@ class ChainSweeps:
 
     Parameters
     ----------
-    objective : ChainLikelihood
+    objective : ChainObjective
         With the same penalty for every parameter.
     theta : array of shape (size,)
         Where to start.
@@ -39,7 +37,7 @@ class ChainSweeps:
         Seed of the order of the chains.
     """
 
-    def __init__(self, objective: ChainLikelihood, theta: FloatArray, random_state: Any = None) -> None:
+    def __init__(self, objective: ChainObjective, theta: FloatArray, random_state: Any = None) -> None:
         self.objective = objective
         self.rng: np.random.Generator = generator(random_state)
         self._chains = np.flatnonzero(objective.weights)

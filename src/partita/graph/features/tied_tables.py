@@ -148,7 +148,7 @@ class TiedTables:
             out += part.add(w * np.maximum(square - mean**2, 0.0), self.size, squared=True)
         return out
 
-    def split(self, parts: Sequence[Part]) -> list[TiedTables]:
+    def split(self, parts: Sequence[Part[FactorGraph]]) -> list[TiedTables]:
         """The map to the factors of each example; features are not copied."""
         within = np.empty(self.graph.n_factors, np.int64)
         for part in parts:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.contracts.capabilities import Product
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty
@@ -61,6 +62,10 @@ class GraphObjectivePoint(PenalizedPoint):
 
     objective: GraphObjective[Any]
     u: FloatArray
+    came_by: FloatArray | None = None  # the step that led here, from a subspace
+
+    @abstractmethod
+    def hessian_product(self, precise: bool = True) -> Product: ...
 
     def along(self, direction: FloatArray) -> GraphRay:
         return GraphRay(self, direction)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,14 +17,12 @@ from ...core.contracts.capabilities import Capability, Product
 from ...core.random import generator
 from ...core.results import FloatArray
 from ...core.warn import warn
+from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.penalized import diagonal_scaling
 from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
 from .base import GraphObjective, GraphObjectivePoint
 from .likelihood_objects import Objects, list_objects
-
-if TYPE_CHECKING:
-    from ...objectives.composite.likelihood import CompositeLikelihood
 
 #: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
 LEAST_CURVATURE, POWER = 1e-6, 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -123,7 +123,8 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         self.convex: bool = self.evidence.rest is None and self.engine in CONVEX
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
         if self.engine == "exact":
-            self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL} | bound_capabilities(self)
+            self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL}
+            self.capabilities |= bound_capabilities(features, self.mass, self.options)
         if self.engine == "trw" and self.has_gap:
             self.capabilities |= {Capability.BLOCKS}
 
@@ -137,7 +138,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
     @cached_property
     def dense(self) -> DenseGraph:
         """The features written out, for bounds as matrices."""
-        return DenseGraph(self)
+        return DenseGraph(self.features, float(self.mass[0]))
 
     def infer(self, u: FloatArray) -> Result:
         """log Z and marginals of the whole graph."""
@@ -188,7 +189,8 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
 
     def blocks(self) -> DualBlocks:
         """The dual of the tree-reweighted likelihood, at its start."""
-        return graph_blocks(self)
+        blocks = graph_blocks(self.features, self.mass, self.base, self.options)
+        return DualBlocks(blocks, self.observed, self.penalty, self.constant, self.graph.workers)
 
     def with_potentials(self, theta: FloatArray, u: FloatArray) -> GraphPoint:
         return GraphPoint(self, theta, u)
@@ -215,7 +217,6 @@ class GraphPoint(GraphObjectivePoint):
     rest: Result | None
 
     objective: GraphLikelihood
-    came_by: FloatArray | None = None
 
     def __init__(self, objective: GraphLikelihood, theta: FloatArray, u: FloatArray) -> None:
         self.objective, self.parameters, self.u = objective, theta, u
@@ -252,7 +253,7 @@ class GraphPoint(GraphObjectivePoint):
             return super().gap
         return super().gap + float(o.mass @ self.result.certificate)
 
-    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace:
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace[Self]:
         """Span of `directions`, and with `momentum` of the step that led here."""
         return GraphSubspace(self, directions, momentum)
 
@@ -284,7 +285,7 @@ class GraphPoint(GraphObjectivePoint):
     def model(self, kind: str) -> QuadraticModel:
         """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `graph_bound`)."""
         if kind != "hessian":
-            return quadratic_bound(self, kind)
+            return quadratic_bound(self, self.objective.dense, kind)
         return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
 
     @cached_property

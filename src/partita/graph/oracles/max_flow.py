@@ -137,7 +137,7 @@ def flow_argmax(graph: FactorGraph, potentials: FloatArray, solver: str = "auto"
     states = np.zeros((len(potentials), graph.n_variables), np.int64)
     oracles = [(part, MaxFlowOracle(part.graph, solver)) for part in each_example(graph)]
 
-    def work(row: int, part: Part, oracle: MaxFlowOracle) -> None:
+    def work(row: int, part: Part[FactorGraph], oracle: MaxFlowOracle) -> None:
         shares = oracle.shares(potentials[row, part.index])
         states[row, part.variables] = np.where(shares == 0.5, -1, shares > 0.5)
 

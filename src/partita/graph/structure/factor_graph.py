@@ -18,13 +18,13 @@ from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_real
 from ...core.warn import report
 from ..registry import APPROXIMATE, find_engine
+from .children import Children, find_children
 from .elimination import Elimination, eliminate, joined, neighbours
 from .exact_sums import ExactSums
 from .junction_tree import JunctionTree
-from .mixture import Mixture
+from .mixture import DividedTables, Mixture
 from .scopes import Scopes
-from .tables import FactorTables, is_single
-from .trivial_bounds import Children
+from .tables import is_single
 
 ENGINES = ("auto", "exact", *APPROXIMATE)
 #: Engines of `argmax`; bp is max-product.
@@ -37,7 +37,7 @@ MEMORY, AUTO_ENTRIES = 4e9, 1e9
 MOST = 1e18
 
 
-class FactorGraph(FactorTables):
+class FactorGraph(DividedTables):
     """p(y) proportional to exp of the sum of a table entry for every factor.
 
     Parameters
@@ -153,8 +153,6 @@ class FactorGraph(FactorTables):
             where = f" of example {i}" if log_z.size > 1 or self._numbers is not None else ""
             raise ValueError(f"potentials forbid every configuration{where}: the partition function is zero")
 
-    _numbers: IntArray | None = None  # what the examples of a part are called in the whole
-
     def cost(self, limit: float = MEMORY / 8.0) -> Elimination | float:
         """The junction tree that exact sums need, with its `width` and sizes, before any work; if a table would have more
         than `limit` entries, how many it would have at least."""
@@ -185,9 +183,12 @@ class FactorGraph(FactorTables):
             self._plans = limit, found
         return self._plans[1]
 
-    children: Children | None = None  # what `trivial_bounds` compiles once
-    _elimination: Elimination | None = None
     _plans: tuple[float, list[Elimination | float]] | None = None
+
+    @cached_property
+    def children(self) -> Children:
+        """What `trivial_bounds` sums over last variables."""
+        return find_children(self)
 
     @cached_property
     def _tree(self) -> JunctionTree:

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ...core.results import FloatArray, IntArray, Result
 from .elimination import Elimination, joined
 from .scopes import Scopes, ranges
+from .tables import FactorTables
 
-if TYPE_CHECKING:
-    from .factor_graph import FactorGraph
+G = TypeVar("G", bound="DividedTables")
+
+
+class DividedTables(FactorTables, ABC):
+    """What parts and mixtures ask of a `FactorGraph`: answers by a named engine, and what those cost for each example."""
+
+    _numbers: IntArray | None = None  # what the examples of a part are called in the whole
+    _elimination: Elimination | None = None
+
+    @abstractmethod
+    def plans(self, limit: float) -> list[Elimination | float]: ...
+
+    @abstractmethod
+    def infer(self, potentials: Any, engine: str = "auto", **options: Any) -> Result: ...
+
+    @abstractmethod
+    def argmax(self, potentials: Any, engine: str = "auto", **options: Any) -> tuple[IntArray, FloatArray]: ...
+
+    @abstractmethod
+    def decoder(self, potentials: FloatArray) -> str: ...
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Generic[G]):
     """Some examples of a graph as a graph of their own.
 
     Attributes
@@ -26,7 +46,7 @@ class Part:
         The examples, variables, factors and entries of potentials of the whole that are those of the part, in order.
     """
 
-    graph: FactorGraph
+    graph: G
     examples: IntArray
     variables: IntArray
     factors: IntArray
@@ -44,21 +64,21 @@ class Mixture:
         Bytes, and entries of all tables, that exact sums may take.
     """
 
-    graph: FactorGraph
+    graph: DividedTables
     memory_limit: float
 
-    def __init__(self, graph: FactorGraph, memory_limit: float, entries: float) -> None:
+    def __init__(self, graph: DividedTables, memory_limit: float, entries: float) -> None:
         self.graph, self.memory_limit = graph, memory_limit
         plans: list[Any] = graph.plans(memory_limit / 8.0)
         costs = np.array([(p.total, p.memory) if isinstance(p, Elimination) else (np.inf, np.inf) for p in plans])
         order = np.argsort(costs[:, 0], kind="stable")
         count = int((np.cumsum(costs[order], axis=0) <= (entries, memory_limit)).all(1).sum())
         exact, rest = np.sort(order[:count]).tolist(), np.sort(order[count:])
-        self.exact: Part | None = None
+        self.exact: Part[DividedTables] | None = None
         if exact:
             counts = np.bincount(graph.examples)[exact].tolist()
             self.exact = _part(graph, np.array(exact), joined([plans[e] for e in exact], counts))
-        self.rest: Part | None = _part(graph, rest) if len(rest) else None
+        self.rest: Part[DividedTables] | None = _part(graph, rest) if len(rest) else None
 
     def infer(self, potentials: FloatArray, **options: Any) -> Result:
         """Answers of both parts as one; options are those of tree-reweighted belief propagation."""
@@ -99,7 +119,7 @@ class Mixture:
         return states, value.ravel()
 
 
-def _part(graph: FactorGraph, examples: IntArray, plan: Elimination | None = None) -> Part:
+def _part(graph: G, examples: IntArray, plan: Elimination | None = None) -> Part[G]:
     """Some examples, given in order, as a graph; `plan` is its elimination, if that is known."""
     kept, mine = np.isin(graph.examples, examples), np.isin(graph.factor_examples, examples)
     part = _cut(graph, examples, np.flatnonzero(kept), np.flatnonzero(mine))
@@ -107,7 +127,7 @@ def _part(graph: FactorGraph, examples: IntArray, plan: Elimination | None = Non
     return part
 
 
-def each_example(graph: FactorGraph) -> list[Part]:
+def each_example(graph: G) -> list[Part[G]]:
     """All examples as graphs of their own."""
     numbers = np.arange(graph.n_examples)
     order = np.argsort(graph.factor_examples, kind="stable")
@@ -119,7 +139,7 @@ def each_example(graph: FactorGraph) -> list[Part]:
     ]
 
 
-def _cut(graph: FactorGraph, examples: IntArray, variables: IntArray, factors: IntArray) -> Part:
+def _cut(graph: G, examples: IntArray, variables: IntArray, factors: IntArray) -> Part[G]:
     lengths, sizes = np.diff(graph.scope_offsets)[factors], np.diff(graph.offsets)[factors]
     members = graph.members[ranges(graph.scope_offsets[factors], lengths)]
     scopes = Scopes(np.concatenate(([0], np.cumsum(lengths))), np.searchsorted(variables, members))

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from ...objectives.dual_blocks import Block, DualBlocks
+from ...core.results import FloatArray
+from ...objectives.dual_blocks import Block
 from ..engines.frank_wolfe import MatchingEnergy
-
-if TYPE_CHECKING:
-    from .likelihood import MatchingLikelihood
+from ..features import EdgeMap
 
 
-def matching_blocks(objective: MatchingLikelihood) -> DualBlocks:
-    """The dual for matchings, at the mean of matchings that have every edge.
+def matching_blocks(structure: Any, features: EdgeMap, weights: FloatArray, rho: float) -> list[Block]:
+    """The blocks of the dual for examples on one graph, at the mean of matchings that have every edge.
 
     Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
     likelihood itself maximises over.
     """
-    rho = 1.0 if objective.rho is None else objective.rho
+    energy = MatchingEnergy(structure, np.zeros(structure.n_edges), rho)
+    first = energy.start().mean(0)
     blocks = []
-    for group in objective.groups:
-        energy = MatchingEnergy(group.structure, np.zeros(group.structure.n_edges), rho)
-        first = energy.start().mean(0)
-        for b, weight in enumerate(group.weights.tolist()):
-            features = group.features.example(b)
-            blocks.append(
-                Block(
-                    first.copy(),
-                    energy,
-                    lambda theta, m=features: m.forward(theta)[0],  # type: ignore[misc]
-                    lambda tau, m=features: m.adjoint(tau[None]),  # type: ignore[misc]
-                    weight,
-                )
+    for b, weight in enumerate(weights.tolist()):
+        example = features.example(b)
+        blocks.append(
+            Block(
+                first.copy(),
+                energy,
+                lambda theta, m=example: m.forward(theta)[0],  # type: ignore[misc]
+                lambda tau, m=example: m.adjoint(tau[None]),  # type: ignore[misc]
+                weight,
             )
-    return DualBlocks(blocks, objective.observed, objective.l2, workers=objective.groups[0].structure.workers)
+        )
+    return blocks

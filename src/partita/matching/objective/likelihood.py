@@ -96,7 +96,9 @@ class MatchingLikelihood(PenalizedObjective):
 
     def blocks(self) -> DualBlocks:
         """The dual, at its start."""
-        return matching_blocks(self)
+        rho = 1.0 if self.rho is None else self.rho
+        blocks = [b for g in self.groups for b in matching_blocks(g.structure, g.features, g.weights, rho)]
+        return DualBlocks(blocks, self.observed, self.l2, workers=self.groups[0].structure.workers)
 
     def at(self, parameters: FloatArray) -> MatchingPoint:
         """The objective seen from `parameters`."""

@@ -20,8 +20,9 @@ from ...objectives.constraints.constrained import Constrained, ConstrainedPoint,
 from ...objectives.constraints.sets import Constraint
 from ..features.linear import LinearMap, linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
+from ..objective.base import SoftmaxObjective
 from ..objective.elastic_net import ElasticNet, ElasticNetPoint
-from ..objective.likelihood import Likelihood, LikelihoodPoint, SoftmaxObjective
+from ..objective.likelihood import Likelihood, LikelihoodPoint
 from ..structure import Binary, Categorical
 
 #: Columns in the units of a solver.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -13,17 +13,17 @@ from ..bounds.potential import potential_curvature
 from ..features.labels import LabelFeatures
 from ..features.linear import DenseLinear, LinearMap
 from ..features.rows import RowBlocks
-
-if TYPE_CHECKING:
-    from .likelihood import Likelihood
+from .base import SoftmaxObjective
 
 #: Sampled rows per column for curvature that is estimated from a sample.
 ROWS_PER_COLUMN = 5
 #: Fewest rows of such a sample.
 FEWEST_ROWS = 1000
 
+ObjectiveT = TypeVar("ObjectiveT", bound=SoftmaxObjective[Any])
 
-class Batches:
+
+class Batches(Generic[ObjectiveT]):
     """Shuffled examples of a likelihood, some of them held out.
 
     Attributes
@@ -36,7 +36,7 @@ class Batches:
         The total weight of the training part.
     """
 
-    def __init__(self, objective: Likelihood, random_state: Any = None, validation: float = 0.0) -> None:
+    def __init__(self, objective: ObjectiveT, random_state: Any = None, validation: float = 0.0) -> None:
         self.parent = objective
         self.rng: np.random.Generator = generator(random_state)
         order = self.rng.permutation(np.flatnonzero(objective.weights))
@@ -88,7 +88,7 @@ class Batches:
             return np.asarray(flat)
         return np.asarray(features.adjoint(residual))
 
-    def problem(self, lo: int, hi: int) -> Likelihood:
+    def problem(self, lo: int, hi: int) -> ObjectiveT:
         """The likelihood of a batch with its share of the penalty."""
         o = self.parent
         share = self.weight(lo, hi) / self.scale
@@ -127,7 +127,7 @@ class Batches:
 class _Part:
     """Some examples of a likelihood, copied in their order."""
 
-    def __init__(self, objective: Likelihood, order: Any) -> None:
+    def __init__(self, objective: SoftmaxObjective[Any], order: Any) -> None:
         self.objective, self.order = objective, order
         self.blocks = RowBlocks(objective.features, order)
         self.y, self.w = objective.y[order], objective.weights[order]

@@ -18,7 +18,8 @@ from ..features.labels import LabelFeatures
 from ..features.linear import LinearMap
 from ..kernels import latent as kernels
 from ..structure import Binary, Categorical, subspace_sums
-from .likelihood import COMMON, Likelihood, SoftmaxObjective, SoftmaxPoint
+from .base import SoftmaxObjective
+from .likelihood import COMMON, Likelihood, SoftmaxPoint
 
 #: Most evaluations of one step of EM, and the gradient for each example at which it ends: below any tolerance of the whole,
 #: which would otherwise be out of reach.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...core.results import FloatArray
 from ...numerics.linalg import CholeskyFactor
+from ..bounds.potential import PotentialCurvature
 from ..bounds.quadratic import GaugeFactor
+from ..features.labels import LabelFeatures
 from ..features.linear import DenseLinear, LinearMap, SparseLinear
-
-if TYPE_CHECKING:
-    from .likelihood import Likelihood, SoftmaxPoint
+from .base import SoftmaxObjective
 
 Preconditioner = Callable[[FloatArray], FloatArray]
 
@@ -28,7 +28,20 @@ WIDE = 1.5
 ROWS_PER_COLUMN = 10
 
 
-def make_preconditioner(point: SoftmaxPoint) -> Preconditioner:
+class CurvedPoint(Protocol):
+    """What is asked of a point: its scores u, marginals, and the curvature of the loss in the scores."""
+
+    @property
+    def objective(self) -> SoftmaxObjective[Any]: ...
+    @property
+    def u(self) -> FloatArray: ...
+    @property
+    def marginals(self) -> FloatArray: ...
+    @property
+    def hessian_curvature(self) -> PotentialCurvature: ...
+
+
+def make_preconditioner(point: CurvedPoint) -> Preconditioner:
     """One Gram matrix shared by all labels for dense X and for few columns, a power of the diagonal otherwise."""
     features = point.objective.features
     if isinstance(features, DenseLinear) and WIDE * features.n_examples <= features.n_columns and point.objective.has_gap:
@@ -45,10 +58,9 @@ def make_preconditioner(point: SoftmaxPoint) -> Preconditioner:
     return lambda v: v
 
 
-def strong_cost(objective: Likelihood) -> float:
+def strong_cost(features: LinearMap | LabelFeatures, penalty: FloatArray) -> float:
     """Cost of `strong_preconditioner` in Hessian products, from operation counts; inf where there is none."""
-    features = objective.features
-    if not isinstance(features, DenseLinear) or not GaugeFactor.applies(features, objective.penalty):
+    if not isinstance(features, DenseLinear) or not GaugeFactor.applies(features, penalty):
         return np.inf
     labels, p = max(1, features.n_outputs - 1), features.n_columns + features.intercept
     if labels * p > STRONG_LIMIT:
@@ -60,7 +72,7 @@ def strong_cost(objective: Likelihood) -> float:
     return float((gram + (labels * p) ** 3 / 6.0) / (2.0 * features.product_cost()[0]))
 
 
-def strong_preconditioner(point: SoftmaxPoint) -> Preconditioner:
+def strong_preconditioner(point: CurvedPoint) -> Preconditioner:
     """The factored Hessian of a sample of the examples, coupling between labels included.
 
     One Gram matrix for all labels misses directions that move confusable labels together. Where those take conjugate
@@ -78,9 +90,7 @@ def _sample_size(features: LinearMap) -> int:
     return wanted if features.n_examples > 2 * wanted else features.n_examples
 
 
-def _sampled_rows(
-    point: SoftmaxPoint, features: DenseLinear | SparseLinear
-) -> tuple[DenseLinear | SparseLinear, Any, float]:
+def _sampled_rows(point: CurvedPoint, features: DenseLinear | SparseLinear) -> tuple[DenseLinear | SparseLinear, Any, float]:
     """Rows of X for Gram matrices: all if few, else a fixed sample (kept with the objective)."""
     wanted = _sample_size(features)
     if wanted == features.n_examples:
@@ -93,7 +103,7 @@ def _sampled_rows(
     return sample, rows, features.n_examples / wanted
 
 
-def _label_curvature(point: SoftmaxPoint, rows: Any) -> FloatArray:
+def _label_curvature(point: CurvedPoint, rows: Any) -> FloatArray:
     """Per example ``w (1 - sum p^2) / (n - 1)``, the mean curvature of the labels; ``w p (1 - p)`` if binary."""
     p = point.marginals[rows]
     if p.shape[1] == 1:
@@ -103,7 +113,7 @@ def _label_curvature(point: SoftmaxPoint, rows: Any) -> FloatArray:
     return np.asarray(point.objective.weights[rows] * s)
 
 
-def _wide_gram(point: SoftmaxPoint, features: DenseLinear) -> Preconditioner:
+def _wide_gram(point: CurvedPoint, features: DenseLinear) -> Preconditioner:
     """The same inverse as `_shared_gram` by Woodbury's formula, with a matrix as large as there are examples."""
     columns = features.columns()
     X = np.column_stack([features.X, np.ones(len(features.X))]) if features.intercept else features.X
@@ -121,7 +131,7 @@ def _wide_gram(point: SoftmaxPoint, features: DenseLinear) -> Preconditioner:
     return apply
 
 
-def _shared_gram(point: SoftmaxPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
+def _shared_gram(point: CurvedPoint, features: DenseLinear | SparseLinear) -> Preconditioner:
     """(X' diag(s) X + penalty)^-1 for every label, s the mean curvature of the labels."""
     objective = point.objective
     sample, rows, factor = _sampled_rows(point, features)
