@@ -14,7 +14,8 @@ from ...core.memory import check_memory
 from ...core.types import LabelArray, MatrixLike
 from ...core.validation import check_count
 from ...estimators.labels import Labels, check_label_numbers, encode_labels, split
-from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
+from ..features.attribute_index import AttributeIndex, assemble
+from ..features.attributes import AttributeVectorizer
 from ..features.records import Frame, check_names
 from .sequences import DENSE, SPARSE, SequenceData, numbers_of, offsets_of
 from .types import LabelSequences, Lengths, SequenceLike

@@ -21,7 +21,7 @@ from ..data.forbidden import check_possible, forbidden_tables
 from ..data.inputs import ChainInputs
 from ..data.memory import in_columns, new_labels, stand_in, with_earlier
 from ..data.sequences import DENSE, SequenceData
-from ..features.attributes import AttributeIndex, assemble
+from ..features.attribute_index import AttributeIndex, assemble
 from ..features.layout import ChainLayout
 from ..features.records import check_names
 from ..structure.forbidden import BoolArray, Forbidden
