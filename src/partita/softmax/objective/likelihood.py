@@ -20,7 +20,8 @@ from ..bounds.low_rank import LowRank, low_rank_model
 from ..bounds.potential import KINDS, PotentialCurvature, RankOneCurvature, ScalarCurvature, potential_curvature
 from ..bounds.quadratic import GaugeFactor, Quadratic
 from ..features.labels import LabelFeatures
-from ..features.linear import DenseLinear, LinearMap, SparseLinear
+from ..features.linear import LinearMap
+from ..features.linear_layouts import DenseLinear, SparseLinear
 from ..kernels import newton
 from ..structure import Binary, Categorical
 from .batches import Batches

@@ -10,7 +10,8 @@ import numpy as np
 from ...core.results import FloatArray
 from ...numerics.linalg import CholeskyFactor
 from ..bounds.quadratic import GaugeFactor
-from ..features.linear import DenseLinear, LinearMap, SparseLinear
+from ..features.linear import LinearMap
+from ..features.linear_layouts import DenseLinear, SparseLinear
 
 if TYPE_CHECKING:
     from .likelihood import Likelihood, SoftmaxPoint
