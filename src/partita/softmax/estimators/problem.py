@@ -17,7 +17,7 @@ from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
 from ...objectives.constraints.constrained import Constrained, ConstrainedPoint, compile_constraints
-from ...objectives.constraints.sets import Constraint
+from ...objectives.constraints.constraint import Constraint
 from ..features.linear import LinearMap
 from ..features.linear_layouts import linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
