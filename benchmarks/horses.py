@@ -27,7 +27,8 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from partita import ConvergenceWarning, GraphCRF
-from partita.graph.data.graphs import GraphData, read_graphs, read_labels
+from partita.graph.data.graphs import GraphData, read_graphs
+from partita.graph.data.labels import read_labels
 from partita.objectives import GraphLikelihood
 from partita.solvers import BlockFrankWolfe, minimize
 

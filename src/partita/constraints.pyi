@@ -1,8 +1,8 @@
 from .chain.data.weight_constraints import WeightBounds as WeightBounds, WeightTies as WeightTies
+from .objectives.constraints.constraint import Constraint as Constraint
 from .objectives.constraints.sets import (
     Ball as Ball,
     Box as Box,
-    Constraint as Constraint,
     CvxpySet as CvxpySet,
     Linear as Linear,
     Monotone as Monotone,

@@ -7,10 +7,10 @@ from regression_forms import primal
 from scipy.sparse import csr_array
 
 from partita import Status
-from partita.bayesnet.relaxation import joint_em as joint_em_module
 from partita.bayesnet.relaxation.hidden_terms import groups
 from partita.bayesnet.relaxation.relation_bound import DiagonalLessColumns, smallest_eigenpairs
 from partita.bayesnet.relaxation.relation_problem import Constraint, Problem, Relation
+from partita.bayesnet.relaxation.relation_search import Search
 from partita.bayesnet.relaxation.rounding import METHODS, centred_points, round_labels, simplex_weights
 from partita.bayesnet.relaxation.stationary import to_stationary
 from partita.core import Workers
@@ -73,8 +73,8 @@ def test_certificate_reaches_far_below_where_values_stand_still(seed, nonnegativ
 
 def test_rounds_from_the_same_place_are_not_repeated(monkeypatch):
     rounds = []
-    descend = joint_em_module._Run._descend
-    monkeypatch.setattr(joint_em_module._Run, "_descend", lambda run, part: rounds.append(part) or descend(run, part))
+    descend = Search._descend
+    monkeypatch.setattr(Search, "_descend", lambda run, part: rounds.append(part) or descend(run, part))
     found = relax(naive_bayes(X), 12, 1.0, tol=0.0)
     assert found.status is Status.PRECISION
     assert found.gap < 1e-10

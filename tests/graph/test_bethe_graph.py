@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from partita import CapabilityError, GraphCRF, MarkovNetwork
-from partita.graph.data.graphs import read_graphs, read_labels
+from partita.graph.data.graphs import read_graphs
+from partita.graph.data.labels import read_labels
 from partita.inference import tree_reweighted
 from partita.objectives import GraphLikelihood
 from partita.solvers import BlockFrankWolfe

@@ -7,26 +7,18 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..core.memory import check_memory, product
 from ..core.results import FloatArray, IntArray
-from ..core.stored import stored
 from ..core.warn import warn
-from ..graph import FactorGraph
 from ..io.text import Path, read_text, write_text
 from .structure.bayes_net import find_cycle
+from .structure.discrete_network import SUM_CURE, DiscreteNetwork, far_sum, row_sums, shown_names
 
 #: How far the sum of a distribution may be from one without a warning.
 ROW_SUM = 1e-6
-#: How far it may be at all.
-FAR_SUM = 1e-2
-SUM_CURE = "if these are weights, divide them by their sum"
-#: Text that is a number.
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 #: Axes that an array of numpy 1 can have.
 MOST_AXES = 32
 TOKEN = re.compile(
@@ -37,146 +29,6 @@ TOKEN = re.compile(
 #: What can be written as a name without quotes. Words of the format itself are quoted too.
 PLAIN = re.compile(r"""(?:(?!//|/\*)[^\s{}()\[\]|,;"])+""")
 KEYWORDS = frozenset(("default", "discrete", "network", "probability", "property", "table", "type", "variable"))
-
-
-@stored
-@dataclass(frozen=True, eq=False)
-class DiscreteNetwork:
-    """A Bayesian network of variables with finitely many states, by name.
-
-    Attributes
-    ----------
-    variables : tuple of str
-        In the order of the file, which is that of the factor graph.
-    states : tuple of tuples of str
-        The states of every variable.
-    parents : tuple of tuples of str
-        The parents of every variable, by name.
-    tables : tuple of arrays
-        The distribution of every variable: one axis for each parent, in order, and the last for the variable.
-    name : str
-        Of the network.
-    """
-
-    variables: tuple[str, ...]
-    states: tuple[tuple[str, ...], ...]
-    parents: tuple[tuple[str, ...], ...]
-    tables: tuple[FloatArray, ...]
-    name: str = "unknown"
-
-    def __post_init__(self) -> None:
-        for what in ("variables", "states", "parents", "tables"):
-            object.__setattr__(self, what, _entries(what, getattr(self, what)))
-        n = len(self.variables)
-        if not n or len(set(self.variables)) < n:
-            raise ValueError("variables must be different names, at least one")
-        for what, values in (("states", self.states), ("parents", self.parents), ("tables", self.tables)):
-            if len(values) != n:
-                raise ValueError(f"{what} must have an entry for each of {n} variables, got {len(values)}")
-        for name, states, parents, table in zip(self.variables, self.states, self.parents, self.tables, strict=True):
-            if not states or len(set(states)) < len(states):
-                raise ValueError(f"the states of {name} must be different names, at least one; got {_shown(states)}")
-            if name in parents or len(set(parents)) < len(parents) or not set(parents) <= set(self.variables):
-                raise ValueError(f"the parents of {name} must be different other variables, got {parents}")
-            shape = tuple(len(self.states[self.index[parent]]) for parent in (*parents, name))
-            if table.shape != shape:
-                raise ValueError(f"the table of {name} must have shape {shape}, got {table.shape}")
-            if not (table >= 0.0).all() or not np.isfinite(table).all():
-                raise ValueError(f"the table of {name} must hold finite probabilities")
-        loop = find_cycle(dict(zip(self.variables, self.parents, strict=True)))
-        if loop:
-            raise ValueError(f"the network must have no cycle, got {' -> '.join(loop)}")
-        for name, table in zip(self.variables, self.tables, strict=True):
-            wrong = far_sum(table)
-            if wrong is not None:
-                raise ValueError(f"the table of {name} must sum to one along its last axis, got {wrong[1]:.9g}; {SUM_CURE}")
-
-    @cached_property
-    def index(self) -> dict[str, int]:
-        """The number of every variable."""
-        return {name: v for v, name in enumerate(self.variables)}
-
-    def factor_graph(self, *, normalize: bool = True, n_jobs: int | None = None) -> tuple[FactorGraph, FloatArray]:
-        """The graph, with factor v over the parents of variable v and then v itself, and its potentials.
-
-        Files round: ``0.3333333`` three times. `normalize` divides every distribution by its sum, so that log Z is 0 without
-        evidence and the log-probability of the evidence with it; False takes the tables as they are.
-        """
-        scopes = [(*(self.index[parent] for parent in parents), v) for v, parents in enumerate(self.parents)]
-        graph = FactorGraph(np.array([len(states) for states in self.states]), scopes, n_jobs=n_jobs)
-        tables = [table / table.sum(-1, keepdims=True) if normalize else table for table in self.tables]
-        with np.errstate(divide="ignore"):
-            return graph, np.log(np.concatenate([np.ravel(table) for table in tables]))
-
-    def evidence(self, observed: Mapping[str | int, str | int]) -> dict[int, int]:
-        """Evidence as `FactorGraph.condition` takes it, from names.
-
-        Where no name is a number, numbers count variables, or states, from 0; else numbers are names as well: where states
-        are "1" and "2", 1 is the first of them, and 0 is none.
-        """
-        if not isinstance(observed, Mapping):
-            raise ValueError(f"observed must be a dict of variables and their states, got {type(observed).__name__}")
-        known: dict[int, int] = {}
-        for name, state in observed.items():
-            v = _named(name, self.variables, "the network has no variable")
-            s = _named(state, self.states[v], f"variable {self.variables[v]} has no state")
-            if known.setdefault(v, s) != s:
-                raise ValueError(f"variable {self.variables[v]} is observed in two states")
-        return known
-
-
-def _entries(what: str, values: Any) -> tuple[Any, ...]:
-    """An attribute of a network: names, tuples of names, or tables."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"{what} must be a tuple with an entry for each variable, got {values!r}")
-    if what == "variables":
-        return _strings("variables", values)
-    if what != "tables":
-        return tuple(_strings(what, each) for each in values)
-    found = []
-    for table in values:
-        array = np.asarray(table)
-        if array.dtype.kind not in "iufb":
-            raise ValueError(f"tables must hold numbers, got an array of {array.dtype}")
-        found.append(array.astype(np.float64))
-    return tuple(found)
-
-
-def _strings(what: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ValueError(f"{what} must be tuples of names, got {names!r}")
-    found = tuple(names)
-    wrong = next((name for name in found if not isinstance(name, str)), None)
-    if wrong is not None or None in found:
-        raise ValueError(f"names in {what} must be strings, got {wrong!r}")
-    return found
-
-
-def far_sum(table: FloatArray) -> tuple[int, float] | None:
-    """The distribution of a table, by number, that is furthest from summing to one, and its sum, if that is far."""
-    sums = np.ravel(_sums(table))
-    worst = int(np.abs(sums - 1.0).argmax())
-    return None if abs(sums[worst] - 1.0) <= FAR_SUM else (worst, float(sums[worst]))
-
-
-def _sums(table: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return np.asarray(table.sum(-1))
-
-
-def _named(name: str | int, names: tuple[str, ...], complaint: str) -> int:
-    text = str(int(name)) if isinstance(name, float | np.floating) and name == name // 1 else str(name)
-    if text in names:
-        return names.index(text)
-    counted = not any(map(NUMBER.fullmatch, names))
-    if counted and text.isascii() and text.isdigit() and int(text) < len(names):
-        return int(text)
-    raise ValueError(f"{complaint} {text!r}; there are {_shown(names)}")
-
-
-def _shown(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:10]) + (", …" if len(listed) > 10 else "")
 
 
 # Reading
@@ -371,7 +223,7 @@ def _read_variable(parser: _Parser) -> tuple[str, tuple[str, ...]]:
         if not found or count != str(len(found)):
             raise parser.fail(f"{variable} must have {count} states, at least one; got {len(found)}")
         if len(set(found)) < len(found):
-            raise parser.fail(f"{variable} must have different states, got {_shown(found)}")
+            raise parser.fail(f"{variable} must have different states, got {shown_names(found)}")
         parser.skip(";")
     parser.next += 1
     if found is None:
@@ -450,7 +302,7 @@ def _fill_from_table(parser: _Parser, child: str, at: int, values: list[float], 
     if len(values) != found.size:
         raise parser.fail(f"the table of {child} must have {found.size} numbers, got {len(values)}", at)
     found[...] = np.moveaxis(np.array(values).reshape(shape[-1], *shape[:-1]), 0, -1)
-    if far_sum(found) is not None and np.abs(_sums(np.array(values).reshape(shape)) - 1.0).max() <= ROW_SUM:
+    if far_sum(found) is not None and np.abs(row_sums(np.array(values).reshape(shape)) - 1.0).max() <= ROW_SUM:
         raise parser.fail(
             f"the table of {child} sums to one only if {child} changes fastest, but in BIF the first variable changes "
             "slowest; write it as rows, (states of the parents) probabilities;",
@@ -476,7 +328,7 @@ def _fill_from_rows(
             raise parser.fail(f"a row of {child} must have {len(block.parents)} states of parents, got {len(given)}", at)
         for parent, state, code in zip(block.parents, given, codes, strict=True):
             if state not in code:
-                raise parser.fail(f"{parent} has no state {state!r}; there are {_shown(states[parent])}", at)
+                raise parser.fail(f"{parent} has no state {state!r}; there are {shown_names(states[parent])}", at)
         row = tuple(code[state] for state, code in zip(given, codes, strict=True))
         if row in seen:
             raise parser.fail(f"the row ({', '.join(given)}) of {child} is there twice", at)

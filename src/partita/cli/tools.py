@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, TextIO
 
+#: Exit status after Ctrl-C.
+INTERRUPTED = 130
+
 
 def say(text: str) -> None:
     """A line on standard error; if nobody can hear it, work goes on."""

@@ -1,4 +1,5 @@
-from ..bayesnet.bif import DiscreteNetwork as DiscreteNetwork, read_bif as read_bif, write_bif as write_bif
+from ..bayesnet.bif import read_bif as read_bif, write_bif as write_bif
+from ..bayesnet.structure.discrete_network import DiscreteNetwork as DiscreteNetwork
 from ..graph.uai import (
     read_evidence as read_evidence,
     read_marginals as read_marginals,

@@ -18,15 +18,10 @@ from .estimators.latent_softmax import LatentSoftmax as LatentSoftmax
 from .estimators.max_entropy import MaxEnt as MaxEnt
 from .estimators.softmax_regression import SoftmaxRegression as SoftmaxRegression, l1_max as l1_max
 from .features.labels import LabelFeatures as LabelFeatures
-from .features.linear import (
-    DenseLinear as DenseLinear,
-    LinearMap as LinearMap,
-    SparseLinear as SparseLinear,
-    linear_map as linear_map,
-    row_space as row_space,
-)
+from .features.linear import LinearMap as LinearMap
+from .features.linear_layouts import DenseLinear as DenseLinear, SparseLinear as SparseLinear, linear_map as linear_map
 from .features.rows import RowBlocks as RowBlocks
-from .features.standard_columns import StandardColumns as StandardColumns
+from .features.standard_columns import StandardColumns as StandardColumns, row_space as row_space
 from .objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
 from .objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint
 from .objective.likelihood import Likelihood as Likelihood, LikelihoodPoint as LikelihoodPoint

@@ -15,7 +15,7 @@ from ...core.arrays.names import is_hashable, listed, repeated
 from ...core.arrays.unknown import is_unknown, refuse_ignored, refuse_spins
 from ...core.results import FloatArray, IntArray
 from ...estimators.data import class_codes
-from ..bif import NUMBER
+from ..structure.discrete_network import NUMBER
 from .tables import Column, Name
 
 #: Different values that are not whole up to which they are states.

@@ -17,8 +17,9 @@ from ...core.results import FloatArray, IntArray
 from ...core.validation import is_whole
 from ...core.warn import warn
 from ...estimators.states import doubtful_states, warn_states
-from ..bif import DiscreteNetwork, read_bif
+from ..bif import read_bif
 from ..structure.bayes_net import BayesNet, find_cycle
+from ..structure.discrete_network import DiscreteNetwork
 from .column_states import StateNames, check_labels, has_codes, numbers_of, shown_states, state_codes
 from .tables import Column, Name, Table, write_table
 

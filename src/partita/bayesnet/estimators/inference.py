@@ -18,10 +18,11 @@ from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray, Pairs, RandomState, SampleWeight, TableLike
 from ...core.validation import check_count, check_weights
 from ...core.warn import warn
-from ..bif import DiscreteNetwork, write_bif
+from ..bif import write_bif
 from ..data.network import NetworkLayout
 from ..data.tables import Table, read_table
 from ..objective import NEVER, NetworkLikelihood
+from ..structure.discrete_network import DiscreteNetwork
 from .parts import PARTS, checked_layout, given_parts
 
 #: A directed graph: pairs (parent, child), a BIF file or what was read from one, or a graph of networkx.

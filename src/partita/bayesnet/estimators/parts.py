@@ -11,11 +11,12 @@ import numpy as np
 from ...core.memory import product
 from ...core.results import FloatArray
 from ...estimators.loaded import LARGEST_WEIGHT
-from ..bif import DiscreteNetwork, read_bif
+from ..bif import read_bif
 from ..data.column_states import check_labels
 from ..data.network import MOST_ENTRIES, NetworkLayout, describe
 from ..objective import NEVER
 from ..structure.bayes_net import find_cycle
+from ..structure.discrete_network import DiscreteNetwork
 
 #: The parts of a fitted network that inference needs.
 PARTS = ("nodes_", "parents_", "states_", "hidden_", "variance_", "parameters_", "location_", "scale_", "table_")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...core.arrays.columns import Columns
 from ...estimators.labels import column_labels
-from ..features.attributes import AttributeIndex
+from ..features.attribute_index import AttributeIndex
 from .forbidden import Rules, check_possible, forbidden_tables
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...estimators.labels import UNKNOWN, Labels
-from ..features.attributes import AttributeIndex, assemble
+from ..features.attribute_index import AttributeIndex, assemble
 from ..features.layout import ChainLayout
 from ..structure.forbidden import BoolArray
 from .examples import Examples

@@ -11,11 +11,13 @@ import scipy.sparse as sp
 
 from ...core.arrays.sparse import sound_csr
 from ...core.memory import check_memory
-from ...core.types import LabelArray, MatrixLike
-from ...core.validation import check_count
+from ...core.types import LabelArray, MatrixLike, SampleWeight
+from ...core.validation import check_count, check_weights
 from ...estimators.labels import Labels, check_label_numbers, encode_labels, split
-from ..features.attributes import AttributeIndex, AttributeVectorizer, assemble
+from ..features.attribute_index import AttributeIndex, assemble
+from ..features.attributes import AttributeVectorizer
 from ..features.records import Frame, check_names
+from .examples import Examples
 from .sequences import DENSE, SPARSE, SequenceData, numbers_of, offsets_of
 from .types import LabelSequences, Lengths, SequenceLike
 
@@ -72,6 +74,16 @@ def read_sequences(
 def read_training(X: Sequences, lengths: Lengths, hashing: int | None, numeric: bool | None = None) -> SequenceData:
     """Sequences to learn from, whose attributes are numbered, or hashed, here."""
     return read_sequences(X, lengths, AttributeVectorizer(hashing=hashing), fit=True, numeric=numeric)
+
+
+def read_examples(
+    X: Sequences, y: LabelSequences, lengths: Lengths, sample_weight: SampleWeight, hashing: int | None
+) -> Examples:
+    """Sequences to learn from, with the labels that occur and their weights."""
+    data = read_training(X, lengths, hashing)
+    labels = labels_of(data, y)
+    weights = check_weights("sample_weight", sample_weight, len(data))
+    return Examples.of(data, labels, weights, X).compact()
 
 
 def _hashed(data: SequenceData, hashing: int) -> SequenceData:

@@ -14,19 +14,18 @@ from ...core.parameters import Check, checked, choice, count, flag, real, seed, 
 from ...core.random import generator
 from ...core.results import FloatArray, Solution, Status
 from ...core.types import RandomState, SampleWeight, SolverLike
-from ...core.validation import check_choice, check_count, check_level, check_weights
+from ...core.validation import check_choice, check_count, check_level
 from ...estimators.composite_fit import check_budget
 from ...estimators.labels import UNKNOWN
 from ...estimators.loaded import check_array, check_bool, check_labels, check_whole, is_fitted
 from ...estimators.trained import solver_like, training
-from ...objectives.composite.likelihood import AUTO, FULL, CompositeLikelihood
+from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...report.progress import CountPrinter
 from ...report.tables import CoefficientTable
-from ..data.examples import Examples
 from ..data.forbidden import Rules, check_forbidden
 from ..data.inputs import WeightChoice
 from ..data.memory import remembered
-from ..data.reading import Sequences, check_hashing, labels_of, read_training
+from ..data.reading import Sequences, check_hashing, read_examples
 from ..data.sequences import SequenceData
 from ..data.types import LabelSequences, Lengths
 from ..data.weight_constraints import WeightBounds, WeightTies, check_weight_constraints
@@ -36,11 +35,11 @@ from .chain_model import FEATURES, FITTED, check_chain
 from .crfsuite import check_crfsuite
 from .fitted_chain import FittedChain
 from .fitting import Found, find_minimum
-from .holdout import Holdout
+from .holdout import Holdout, check_held_out
 from .labelling import ChainLabeller
 from .problem import ChainProblem, ChainSettings, Likelihood
 from .standard_errors import METHODS, checked_objective, coefficient_table, how_computed, standard_errors
-from .streaming import Posterior, Update, extended_columns, known_classes
+from .streaming import Posterior, Update, check_streamed, read_piece
 
 
 class ChainCRF(ChainLabeller):
@@ -301,8 +300,10 @@ class ChainCRF(ChainLabeller):
             Held-out sequences. Training stops when their log-likelihood has not risen for `patience` iterations, and the
             parameters at which it was highest are kept.
         """
-        composite = self._composite(X_dev, y_dev)
-        problem = ChainProblem.of(self._settings(), self._read(X, y, lengths, sample_weight))
+        composite = composite_of(self.likelihood, self.random_state)
+        check_held_out(X_dev, y_dev, composite, self.budget)
+        examples = read_examples(X, y, lengths, sample_weight, self.hashing)
+        problem = ChainProblem.of(self._settings(), examples)
         start = self._warm_start(problem)
         holdout = None
         if X_dev is not None:
@@ -351,7 +352,7 @@ class ChainCRF(ChainLabeller):
         [['D', 'N', 'V']]
         """
         posterior = self._posterior()
-        piece = self._read_piece(X, y, classes, lengths, sample_weight, posterior)
+        piece = read_piece(X, y, classes, lengths, sample_weight, posterior, self.hashing)
         if posterior is not None and (piece.labels.codes == UNKNOWN).all():
             return self  # nothing is said about any label
         update = Update.of(self._settings(), piece, posterior)
@@ -419,23 +420,6 @@ class ChainCRF(ChainLabeller):
         constraints = check_weight_constraints(self.constraints)
         return ChainSettings(self.l2, self.l1, weights, self.fit_intercept, constraints, self.forbidden, self.n_jobs)
 
-    def _composite(self, X_dev: Sequences | None, y_dev: LabelSequences) -> CompositeLikelihood | None:
-        """The composite likelihood that was asked for, if any; it must go with held-out sequences."""
-        if (X_dev is None) != (y_dev is None) and not isinstance(X_dev, SequenceData):
-            raise ValueError("X_dev and y_dev must be given together")
-        composite = composite_of(self.likelihood, self.random_state)
-        if X_dev is not None and self.budget is not None:
-            raise ValueError("X_dev cannot be combined with a budget, which fits several times")
-        if X_dev is not None and composite is not None and composite.weights == AUTO:
-            raise ValueError("X_dev cannot be combined with weights='auto', which fits several times; give the weights")
-        return composite
-
-    def _read(self, X: Sequences, y: LabelSequences, lengths: Lengths, sample_weight: SampleWeight) -> Examples:
-        data = read_training(X, lengths, self.hashing)
-        labels = labels_of(data, y)
-        weights = check_weights("sample_weight", sample_weight, len(data))
-        return Examples.of(data, labels, weights, X).compact()
-
     def _warm_start(self, problem: ChainProblem) -> FloatArray | None:
         if not self.warm_start or "parameters_" not in vars(self):
             return None
@@ -469,45 +453,20 @@ class ChainCRF(ChainLabeller):
     def _posterior(self) -> Posterior | None:
         """What was learned so far; None if nothing was. Refuses what pieces cannot be learned with."""
         learned = "parameters_" in vars(self)
-        if self.l1 > 0.0 or (learned and self.precision_ is None):
-            raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
-        if check_weight_constraints(self.constraints):
-            raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
-        if self.likelihood != FULL or self.budget is not None:
-            raise ValueError(
-                "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
-                "learned; use fit, with warm_start=True to continue"
-            )
+        check_streamed(
+            l1=self.l1 > 0.0 or (learned and self.precision_ is None),
+            constrained=bool(check_weight_constraints(self.constraints)),
+            composite=self.likelihood != FULL or self.budget is not None,
+        )
         if not learned or self.precision_ is None:
             return None
-        chain = self.chain_
-        mean = np.asarray(chain.inputs.to_solver(chain.layout) @ chain.values)
-        precision = self.precision_.astype(np.float64)
-        return Posterior(chain.layout, chain.inputs, mean, precision, self.n_seen_, self._kept_sequences)
-
-    def _read_piece(
-        self,
-        X: Sequences,
-        y: LabelSequences,
-        classes: ArrayLike | None,
-        lengths: Lengths,
-        sample_weight: SampleWeight,
-        posterior: Posterior | None,
-    ) -> Examples:
-        """New sequences, in columns and with codes of labels that continue those so far."""
-        earlier = None if posterior is None else posterior.layout
-        data = read_training(X, lengths, self.hashing, None if earlier is None else self.chain_.numeric)
-        data = data if earlier is None else extended_columns(data, earlier)
-        known = known_classes(classes, earlier, earlier is not None and self.fixed_classes_)
-        before = earlier.classes if known is None and earlier is not None else known
-        labels = labels_of(data, y, before, more=known is None)
-        return Examples.of(data, labels, check_weights("sample_weight", sample_weight, len(data)))
+        return Posterior.of(self.chain_, self.precision_, self.n_seen_, self._kept_sequences, self.fixed_classes_)
 
     def _store_update(self, update: Update, solution: Solution, classes_given: bool) -> None:
         layout, mean, precision = update.posterior_at(solution)
         posterior, problem, data = update.posterior, update.problem, update.piece.data
         count, sample = (0, None) if posterior is None else (posterior.n_seen, posterior.sample)
-        fixed = classes_given or (posterior is not None and self.fixed_classes_)
+        fixed = classes_given or (posterior is not None and posterior.fixed_classes)
         values = np.asarray(problem.inputs.to_user(layout) @ mean)
         self._store_learned(problem.chain(layout, values, self.hashing), precision)
         interrupted = solution.status is Status.INTERRUPTED

@@ -8,6 +8,7 @@ from ...core import Objective, Progress
 from ...core.parallel import Workers
 from ...core.results import FloatArray, Solution, Status
 from ...estimators.labels import Labels, position_of
+from ...objectives.composite.likelihood import AUTO, CompositeLikelihood
 from ..data.forbidden import check_possible
 from ..data.reading import Sequences, labels_of, read_sequences
 from ..data.sequences import ATTRIBUTES, SequenceData
@@ -16,6 +17,18 @@ from ..structure.chain import Chain
 from .fitted_chain import vectorizer_of
 from .problem import ChainProblem
 from .scores import align_columns, log_probabilities, potentials
+
+
+def check_held_out(
+    X: Sequences | None, y: LabelSequences, composite: CompositeLikelihood | None, budget: float | None
+) -> None:
+    """Raise a ValueError unless there are held-out sequences with labels, or neither; what fits several times takes none."""
+    if (X is None) != (y is None) and not isinstance(X, SequenceData):
+        raise ValueError("X_dev and y_dev must be given together")
+    if X is not None and budget is not None:
+        raise ValueError("X_dev cannot be combined with a budget, which fits several times")
+    if X is not None and composite is not None and composite.weights == AUTO:
+        raise ValueError("X_dev cannot be combined with weights='auto', which fits several times; give the weights")
 
 
 class Holdout:

@@ -17,7 +17,7 @@ from ...estimators.labels import Labels, split
 from ..data.forbidden import mask_scores
 from ..data.sequences import DENSE, SequenceData
 from ..data.types import Label
-from ..features.attributes import AttributeIndex, assemble
+from ..features.attribute_index import AttributeIndex, assemble
 from ..features.chain import Scores
 from ..features.layout import ChainLayout
 from ..features.records import check_names

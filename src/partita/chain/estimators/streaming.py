@@ -10,21 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import DataWarning
 from ...core.results import FloatArray, Solution
-from ...core.types import LabelArray
+from ...core.types import LabelArray, SampleWeight
+from ...core.validation import check_weights
 from ...core.warn import warn
 from ...estimators.labels import Labels, check_label_text
 from ..data.examples import Examples
 from ..data.forbidden import check_possible, forbidden_tables
 from ..data.inputs import ChainInputs
 from ..data.memory import in_columns, new_labels, stand_in, with_earlier
+from ..data.reading import Sequences, labels_of, read_training
 from ..data.sequences import DENSE, SequenceData
-from ..features.attributes import AttributeIndex, assemble
+from ..data.types import LabelSequences, Lengths
+from ..features.attribute_index import AttributeIndex, assemble
 from ..features.layout import ChainLayout
 from ..features.records import check_names
 from ..structure.forbidden import BoolArray, Forbidden
+from .fitted_chain import FittedChain
 from .problem import ChainProblem, ChainSettings, chain_features
 
 
@@ -42,6 +47,10 @@ class Posterior:
         Sequences so far.
     sample : SequenceData or None
         Some of them; None if they are lost.
+    fixed_classes : bool
+        Whether there will be no other labels.
+    numeric : bool or None
+        Whether columns are numbers; see `FittedChain`.
     """
 
     layout: ChainLayout
@@ -50,6 +59,22 @@ class Posterior:
     precision: FloatArray
     n_seen: int
     sample: SequenceData | None
+    fixed_classes: bool
+    numeric: bool | None
+
+    @classmethod
+    def of(
+        cls,
+        chain: FittedChain,
+        precision: NDArray[np.float32],
+        n_seen: int,
+        sample: SequenceData | None,
+        fixed_classes: bool,
+    ) -> Posterior:
+        """Around the weights of a chain."""
+        mean = np.asarray(chain.inputs.to_solver(chain.layout) @ chain.values)
+        wide = precision.astype(np.float64)
+        return cls(chain.layout, chain.inputs, mean, wide, n_seen, sample, fixed_classes, chain.numeric)
 
     def has(self, layout: ChainLayout) -> BoolArray:
         """Which weights of another layout it knows."""
@@ -160,7 +185,42 @@ def _with_absent_labels(piece: Examples, posterior: Posterior) -> Examples:
     return with_earlier(piece, earlier, new, posterior.n_seen)
 
 
-def known_classes(classes: Any, earlier: ChainLayout | None, fixed: bool) -> LabelArray | None:
+def check_streamed(*, l1: bool, constrained: bool, composite: bool) -> None:
+    """Refuse what pieces cannot be learned with."""
+    if l1:
+        raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
+    if constrained:
+        raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
+    if composite:
+        raise ValueError(
+            "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
+            "learned; use fit, with warm_start=True to continue"
+        )
+
+
+def read_piece(
+    X: Sequences,
+    y: LabelSequences,
+    classes: ArrayLike | None,
+    lengths: Lengths,
+    sample_weight: SampleWeight,
+    posterior: Posterior | None,
+    hashing: int | None,
+) -> Examples:
+    """New sequences, in columns and with codes of labels that continue those so far."""
+    if posterior is None:
+        data, known = read_training(X, lengths, hashing), _known_classes(classes, None, False)
+        before = known
+    else:
+        earlier = posterior.layout
+        data = _extended_columns(read_training(X, lengths, hashing, posterior.numeric), earlier)
+        known = _known_classes(classes, earlier, posterior.fixed_classes)
+        before = earlier.classes if known is None else known
+    labels = labels_of(data, y, before, more=known is None)
+    return Examples.of(data, labels, check_weights("sample_weight", sample_weight, len(data)))
+
+
+def _known_classes(classes: Any, earlier: ChainLayout | None, fixed: bool) -> LabelArray | None:
     """The only labels that may come; None if there may be new ones."""
     check_label_text([] if classes is None else classes)
     if earlier is None:
@@ -170,7 +230,7 @@ def known_classes(classes: Any, earlier: ChainLayout | None, fixed: bool) -> Lab
     return earlier.classes if classes is not None or fixed else None
 
 
-def extended_columns(data: SequenceData, earlier: ChainLayout) -> SequenceData:
+def _extended_columns(data: SequenceData, earlier: ChainLayout) -> SequenceData:
     """The data in columns that begin with those of an earlier layout."""
     if data.attributes is None or earlier.names is None:
         if (data.attributes is None) != (earlier.names is None) or data.X.shape[1] != earlier.n_columns:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.results import FloatArray, IntArray
-from .attributes import AttributeIndex
+from .attribute_index import AttributeIndex
 from .chain import ChainFeatures
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...core.arrays.columns import Columns
 from ...core.memory import check_memory
 from ...core.validation import check_choice, check_count
-from .attributes import AttributeIndex, Codes, Indexed, KeyTable, assemble
+from .attribute_index import AttributeIndex, Codes, Indexed, KeyTable, assemble
 
 FIELD = re.compile(r"%(\w+)\[\s*([+-]?\d+)\s*,\s*(\d+)\s*\]")
 BOUNDARIES = ("token", "drop")

@@ -22,7 +22,8 @@ from ...estimators.loaded import check_array, check_bool, check_labels, is_fitte
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...solvers.named import make_solver
-from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs, read_labels
+from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
+from ..data.labels import read_labels
 from ..data.units import Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.tied_tables import TiedTables

@@ -17,9 +17,9 @@ from ...numerics.quadratic_program import OPTIMAL, Program, box_by_products, sol
 from ..penalized import OnLikelihood
 from .conic import solve_conic
 from .conic_refinement import refine
+from .constraint import Constraint
 from .feasibility import check_feasible
 from .feasible_set import FeasibleSet
-from .sets import Constraint
 
 #: Parameters up to which a program over rows or cones is formed (a matrix of their square).
 SIZE_LIMIT = 8000

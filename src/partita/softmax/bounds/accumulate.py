@@ -21,7 +21,8 @@ from ...core.results import FloatArray
 from ...numerics import dense
 from ...numerics.linalg import CholeskyFactor
 from ..features.labels import LabelFeatures
-from ..features.linear import DenseLinear, LinearMap
+from ..features.linear import LinearMap
+from ..features.linear_layouts import DenseLinear
 from .low_rank import LowRank, StreamingLowRank, outer_roots
 from .potential import PotentialCurvature
 from .quadratic import curvature_matrix

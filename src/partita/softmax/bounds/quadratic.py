@@ -12,7 +12,8 @@ from ...core.results import FloatArray
 from ...numerics.linalg import CholeskyFactor, conjugate_gradient
 from ...objectives.products import SOLVE_TOLERANCE
 from ..features.labels import LabelFeatures
-from ..features.linear import DenseLinear, LinearMap
+from ..features.linear import LinearMap
+from ..features.linear_layouts import DenseLinear
 from .potential import PotentialCurvature, RankOneCurvature, ScalarCurvature
 
 

@@ -31,7 +31,7 @@ from ...estimators.trained import Trained, solver_like, training
 from ...solvers.lbfgs import LBFGS
 from ...solvers.named import make_solver
 from ...solvers.newton import Newton
-from ..features.linear import linear_map
+from ..features.linear_layouts import linear_map
 from ..features.standard_columns import StandardColumns
 from ..objective.latent import LatentLikelihood
 from ..structure import Categorical

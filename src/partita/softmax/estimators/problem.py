@@ -17,8 +17,9 @@ from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
 from ...objectives.constraints.constrained import Constrained, ConstrainedPoint, compile_constraints
-from ...objectives.constraints.sets import Constraint
-from ..features.linear import LinearMap, linear_map
+from ...objectives.constraints.constraint import Constraint
+from ..features.linear import LinearMap
+from ..features.linear_layouts import linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
 from ..objective.base import SoftmaxObjective
 from ..objective.elastic_net import ElasticNet, ElasticNetPoint

@@ -34,7 +34,8 @@ from ...estimators.loaded import (
     is_fitted,
 )
 from ...estimators.trained import Trained, solver_like, training
-from ...objectives.constraints.sets import Constraint, check_constraints
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.sets import check_constraints
 from ...report.tables import CoefficientTable
 from ..structure import Categorical
 from .problem import Ended, Model, Problem, l1_max, read_examples, softmax_objective

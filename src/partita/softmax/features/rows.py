@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ...core.results import FloatArray
 from ...numerics import sparse
 from .labels import LabelFeatures
-from .linear import DenseLinear, LinearMap, SparseLinear
+from .linear import LinearMap
+from .linear_layouts import DenseLinear, SparseLinear
 
 #: Entries of dense X from which a shuffled copy is made in single precision.
 SINGLE_FROM = 1_000_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ...core.results import FloatArray
-from .linear import row_space
 
 #: Columns per example from which dense data are rotated into their row space.
 WIDE = 1.5
@@ -20,6 +20,8 @@ CURVATURE = 0.1
 #: Span of a column, relative to its largest entry, up to which it is rounding: weights that tell such entries apart would be
 #: so large that scores are rounding too.
 ROUNDING = 1e-13
+#: Length of what a row adds to the others, relative to the longest row, below which it counts as nothing.
+DEPENDENT = 1e-11
 
 
 class StandardColumns:
@@ -132,6 +134,23 @@ def far_from_zero(X: FloatArray) -> bool:
     some = X[:: max(1, len(X) // SAMPLED)]
     low, high = some.min(axis=0), some.max(axis=0)
     return bool(((high > low) & (np.maximum(-low, high) > FAR * (high - low))).any())
+
+
+def row_space(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``(L, Q)`` with ``X = L Q'`` and orthonormal columns in Q, for X with fewer rows than columns.
+
+    Weights outside the row space change no potential and only add to a penalty that is the same for all columns, so
+    fitting on L and multiplying by Q' gives the same optimum with as many columns as there are examples, or fewer where rows
+    depend on each other (centred ones do): a direction that only rounding tells from zero would get weights without limit.
+    """
+    Q, R = np.linalg.qr(X.T)
+    pivots = np.abs(np.diag(R))
+    if pivots.min() <= DEPENDENT * pivots.max():
+        Q, R, order = scipy.linalg.qr(X.T, mode="economic", pivoting=True)
+        pivots = np.abs(np.diag(R))
+        rank = max(1, np.count_nonzero(pivots > DEPENDENT * pivots.max()))
+        Q, R = np.ascontiguousarray(Q[:, :rank]), R[:rank, np.argsort(order)]
+    return np.ascontiguousarray(R.T), Q
 
 
 def _largest(X: Any) -> FloatArray:

@@ -15,7 +15,8 @@ from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty
 from ..features.labels import LabelFeatures
-from ..features.linear import LinearMap, SparseLinear
+from ..features.linear import LinearMap
+from ..features.linear_layouts import SparseLinear
 from ..structure import Binary, Categorical
 
 #: Dense columns from which BLAS may use all threads.

@@ -11,7 +11,8 @@ from ...core.results import FloatArray
 from ..bounds.accumulate import CurvatureSum
 from ..bounds.potential import potential_curvature
 from ..features.labels import LabelFeatures
-from ..features.linear import DenseLinear, LinearMap
+from ..features.linear import LinearMap
+from ..features.linear_layouts import DenseLinear
 from ..features.rows import RowBlocks
 from .base import SoftmaxObjective
 

@@ -15,7 +15,7 @@ from ...objectives.penalized import PenalizedPoint
 from ..bounds.low_rank import LowRank, low_rank_model
 from ..bounds.potential import KINDS, PotentialCurvature, RankOneCurvature, ScalarCurvature, potential_curvature
 from ..bounds.quadratic import GaugeFactor, Quadratic
-from ..features.linear import DenseLinear
+from ..features.linear_layouts import DenseLinear
 from ..kernels import newton
 from .base import SoftmaxObjective
 from .batches import Batches

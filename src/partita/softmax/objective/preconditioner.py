@@ -12,7 +12,8 @@ from ...numerics.linalg import CholeskyFactor
 from ..bounds.potential import PotentialCurvature
 from ..bounds.quadratic import GaugeFactor
 from ..features.labels import LabelFeatures
-from ..features.linear import DenseLinear, LinearMap, SparseLinear
+from ..features.linear import LinearMap
+from ..features.linear_layouts import DenseLinear, SparseLinear
 from .base import SoftmaxObjective
 
 Preconditioner = Callable[[FloatArray], FloatArray]
