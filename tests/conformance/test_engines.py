@@ -77,7 +77,6 @@ ENGINES = {
         ("FactorGraph", "FactorGraph by union", "FactorGraph without cycles"),  # every variable has a factor of its own
         "frank_wolfe",
         side="above",
-        finite=True,
         stops=BRIEF,
     ),
     "graph perturb_and_map": Engine(GRAPHS, "perturb_and_map", {"n_samples": 50}, drawn=True),

@@ -9,6 +9,7 @@ import pytest
 from zoo import CASES, X, Y
 
 from partita import SGD, BlockFrankWolfe, Majorize, NumericalError, Status, StochasticBound, minimize
+from partita.core.contracts import DualPoint
 from partita.core.results import conclude, measure
 from partita.features import TableType, TiedTables
 from partita.objectives import L1, GraphLikelihood
@@ -37,7 +38,9 @@ def test_the_last_row_of_the_trace_is_what_was_returned(name, solver, limit):
     inner = getattr(model, "model", model)
     assert np.isfinite(inner.trace_.objective[-1])
     assert inner.trace_.gradient_norm[-1] >= 0.0
-    if case.objective is not None:
+    if case.objective is not None and solver == "block_frank_wolfe":  # whose value is what the objective is at most
+        assert inner.trace_.objective[-1] >= case.objective(model) - 1e-9
+    elif case.objective is not None:
         assert inner.trace_.objective[-1] == pytest.approx(case.objective(model), rel=1e-7)
     if hasattr(model, "gap_") and name != "MaxEnt":  # whose gap is that of the primal
         assert model.gap_ == pytest.approx(inner.trace_.gap[-1])
@@ -92,7 +95,12 @@ def test_every_solver_returns_what_its_trace_ends_with(kind, method, ended):
     solution = minimize(objective, solver=method, callbacks=[callback], **limits)
     exact = objective.at(solution.parameters)
     row = [column[-1] for column in (solution.trace.objective, solution.trace.gradient_norm, solution.trace.gap)]
-    np.testing.assert_allclose(row, measure(exact, objective.scale, 0.0)[:3], rtol=1e-6, atol=1e-9)
+    if isinstance(solution.point, DualPoint):  # the objective is not evaluated: it is at most what the row says
+        assert solution.point.certified == (ended != "interrupt")
+        assert exact.value <= row[0] + 1e-9 or ended == "interrupt"
+        assert row[0] - row[2] <= exact.value + 1e-9
+    else:
+        np.testing.assert_allclose(row, measure(exact, objective.scale, 0.0)[:3], rtol=1e-6, atol=1e-9)
     assert solution.value == solution.trace.objective[-1]
     if solution.status is Status.CONVERGED:
         assert solution.trace.gradient_norm[-1] <= limits["tol"]

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from partita import CapabilityError, GraphCRF, MarkovNetwork
+from partita import CapabilityError, GraphCRF, MarkovNetwork, minimize
+from partita.features import TableType, TiedTables
 from partita.graph.data.graphs import read_graphs
 from partita.graph.data.labels import read_labels
-from partita.inference import tree_reweighted
+from partita.inference import LinearProgramOracle, MaxFlowOracle, tree_reweighted
 from partita.objectives import GraphLikelihood
 from partita.solvers import BlockFrankWolfe
 from partita.structures import FactorGraph
@@ -101,11 +102,6 @@ def test_what_bethe_refuses(rng):
         GraphCRF(likelihood="bethe").fit(X, [np.where(np.arange(len(t)) == 0, -1, t) for t in y])
     with pytest.raises(CapabilityError, match="block_frank_wolfe cannot minimise"):
         GraphCRF(solver="block_frank_wolfe", engine="exact").fit(X, y)
-    model = GraphCRF(
-        likelihood="bethe", solver="block_frank_wolfe", classes=[0, 1], tables={"edge": [[0.0, -np.inf], [0.0, 0.0]]}
-    )
-    with pytest.raises(ValueError, match="forbid"):
-        model.fit(X, [np.zeros_like(t) for t in y])
 
 
 @pytest.mark.parametrize("cards", [[2] * 6, [3, 2, 4, 2, 3, 2]])
@@ -120,6 +116,58 @@ def test_the_certificate_of_tree_reweighted_messages(rng, cards):
         found = tree_reweighted(graph, u, max_iter=sweeps, lower=False, certify=True)
         attained = found.upper - found.gap
         assert attained[0] <= best.log_z[0] + 1e-9 <= found.upper[0] + 2e-9
+
+
+def test_best_points_respect_what_tables_forbid(rng):
+    X, _ = pictures(rng, count=2, height=2, width=2)
+    y = [np.array([0, 0, 0, 1]), np.array([0, 1, 0, 1])]
+    options = {"likelihood": "bethe", "penalize_intercept": True, "tables": {"edge": [[0.0, 0.0], [-np.inf, 0.0]]}}
+    messages = GraphCRF(tol=1e-9, **options).fit(X, y)
+    solver = BlockFrankWolfe(oracle=LinearProgramOracle)
+    found = GraphCRF(solver=solver, tol=1e-6, max_iter=2000, **options).fit(X, y)
+    assert found.gap_ <= 1e-6 * 8
+    assert found.n_oracle_calls_ > 0
+    np.testing.assert_allclose(found.parameters_, messages.parameters_, atol=3e-3)
+
+
+@pytest.mark.parametrize("kind", ["double", "nested"])
+def test_double_edges_and_nested_factors_by_best_points(rng, kind):
+    """What messages merge is merged here too."""
+    scopes = [(0, 1), (1, 2), (2, 0), (0, 1)] if kind == "double" else [(0, 1, 2), (1, 2), (2, 3), (0,)]
+    graph = FactorGraph([2] * 4, scopes)
+    features = TiedTables(graph, [TableType([k]) for k in range(len(scopes))])
+    F = GraphLikelihood(features, rng.integers(0, 2, (1, 4)), penalty=1.0, engine="trw", options={"tol": 1e-12})
+    best = minimize(F, tol=0.0, gap_tol=1e-9)
+    found = minimize(F, solver=BlockFrankWolfe(oracle=LinearProgramOracle), max_iter=3000, tol=0.0, gap_tol=1e-6)
+    assert found.value - 1e-6 <= best.value + 1e-9 <= found.value + 2e-9
+    np.testing.assert_allclose(found.parameters, best.parameters, atol=2e-3)
+
+
+def test_no_messages_are_passed_in_training_by_best_configurations(rng, monkeypatch):
+    X, y = pictures(rng, count=3, height=3, width=3)
+    messages = GraphCRF(likelihood="bethe", penalize_intercept=True, l2=5.0, tol=1e-9).fit(X, y)
+
+    def refuse(*args, **options):
+        raise AssertionError("messages were passed")
+
+    monkeypatch.setattr("partita.graph.objective.likelihood.GraphPoint.__init__", refuse)
+    calls = []
+
+    def oracle(graph):
+        solver = MaxFlowOracle(graph)
+
+        def ask(potentials):
+            calls.append(len(potentials))
+            return solver(potentials)
+
+        return ask
+
+    model = GraphCRF(
+        likelihood="bethe", penalize_intercept=True, l2=5.0, solver=BlockFrankWolfe(oracle=oracle), tol=1e-5, max_iter=3000
+    ).fit(X, y)
+    assert model.n_oracle_calls_ == len(calls)
+    assert model.gap_ <= 1e-5 * 27
+    np.testing.assert_allclose(model.parameters_, messages.parameters_, atol=1e-2)
 
 
 def test_bethe_models_are_saved_and_cloned(rng, tmp_path):

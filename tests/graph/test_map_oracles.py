@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from partita.graph.oracles.max_flow import MaxFlowOracle
-from partita.graph.oracles.polytopes import JunctionTreeOracle, LinearProgramOracle, indicator
+from partita.graph.oracles.polytopes import JunctionTreeOracle, LinearProgramOracle
+from partita.graph.structure.tables import indicator
 from partita.inference.oracle import UserOracle
 from partita.structures import BipartiteMatching, FactorGraph, Matching
 

@@ -7,7 +7,8 @@ import pytest
 
 from partita.core import ConvergenceWarning, NumericalError
 from partita.graph.oracles.max_flow import MaxFlowOracle
-from partita.graph.oracles.polytopes import JunctionTreeOracle, LinearProgramOracle, indicator
+from partita.graph.oracles.polytopes import JunctionTreeOracle, LinearProgramOracle
+from partita.graph.structure.tables import indicator
 from partita.inference.frank_wolfe import VARIANTS, maximize
 from partita.inference.oracle import Answer, UserOracle
 from partita.matching.engines.frank_wolfe import MatchingEnergy
@@ -88,8 +89,38 @@ def test_answers_that_are_no_points_are_refused(points, message, engine):
         pytest.skip("tables are compared where there is a factor for every variable")
     with pytest.raises(ValueError, match=message):
         GRID.infer(np.zeros(GRID.size), engine, oracle=UserOracle(lambda u: u, points))
-    with pytest.raises(ValueError, match="must return an Answer, got ndarray"):
-        GRID.infer(np.zeros(GRID.size), engine, oracle=lambda u: u)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda u: u, "the answer of the oracle must be integers, one for each of 9 variables"),
+        (lambda u: np.full(9, 2), "has 2 for variable 0"),
+        (lambda u: np.full(9, -1), "must be one configuration, all of it known"),
+        (lambda u: np.zeros((2, 9), int), "must be one configuration, all of it known; got 2 rows"),
+        (lambda u: None, "returned nothing"),
+        (3.0, "oracle must be an object with argmax"),
+        (np.zeros(3), "oracle must be an object with argmax"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["frank_wolfe", "perturb_and_map"])
+def test_functions_that_answer_with_no_configuration_are_named(answer, message, engine):
+    with pytest.raises(ValueError, match=message):
+        GRID.infer(np.zeros(GRID.size), engine, oracle=answer)
+
+
+@pytest.mark.parametrize("engine", ["frank_wolfe", "perturb_and_map"])
+def test_a_plain_function_or_an_object_with_argmax_is_a_solver(engine, rng):
+    u = rng.standard_normal(GRID.size)
+
+    class Solver:
+        def argmax(self, potentials):
+            return GRID.argmax(potentials)[0]
+
+    options = {"random_state": 0} if engine == "perturb_and_map" else {}
+    found = [GRID.infer(u, engine, oracle=o, **options) for o in (Solver(), Solver().argmax, JunctionTreeOracle(GRID))]
+    for other in found[1:]:
+        np.testing.assert_allclose(found[0].marginals, other.marginals, atol=1e-9)
 
 
 def test_the_dual_of_learning_checks_its_blocks(rng):
@@ -103,7 +134,7 @@ def test_the_dual_of_learning_checks_its_blocks(rng):
     with pytest.raises(NumericalError, match="the solver for best matchings answered"):
         maximize(energy)
     features = rng.standard_normal((16, 3))
-    block = Block(energy.start().mean(0), energy, lambda t: features @ t, lambda m: features.T @ m, 1.0)
+    block = Block(energy, lambda t: features @ t, lambda m: features.T @ m, 1.0)
     dual = DualBlocks([block], rng.standard_normal(3), 1.0)
     for ask in (dual.gap, lambda: dual.step(0, None), lambda: dual.step_all(0.5)):
         with pytest.raises(NumericalError, match="the solver for best matchings answered"):

@@ -87,15 +87,33 @@ def test_hull_of_matchings_is_inside_what_messages_see(rng):
     assert inside.log_z[0] <= outside.log_z[0] + 1e-6
 
 
-@pytest.mark.parametrize("options", [{}, {"line_search": False}, {"batch": True}, {"averaging": False}])
-def test_the_dual_learns_what_the_primal_learns(options, rng):
+def pairs(rng):
     X = rng.standard_normal((8, 2, 5, 5))
-    y = [BipartiteMatching(5).argmax(x[0] - x[1] + rng.gumbel(size=(5, 5)))[0] for x in X]
+    return X, [BipartiteMatching(5).argmax(x[0] - x[1] + rng.gumbel(size=(5, 5)))[0] for x in X]
+
+
+@pytest.mark.parametrize("options", [{}, {"variant": "pairwise"}, {"averaging": True}])
+def test_exchanges_find_the_optimum(options, rng):
+    X, y = pairs(rng)
+    best = MatchingCRF(l2=2.0).fit(X, y)
+    found = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=3000, tol=1e-4).fit(X, y)
+    assert found.gap_ <= 1e-4 * 80
+    assert found.gap_ == found.trace_.gap[-1]
+    assert -1e-9 <= found.trace_.objective[-1] - best.trace_.objective[-1] <= found.gap_
+    np.testing.assert_allclose(found.parameters_, best.parameters_, atol=0.02)
+    again = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=3000, tol=1e-4, warm_start=True).fit(X, y)
+    calls, again = again.n_oracle_calls_, again.fit(X, y)
+    assert again.n_oracle_calls_ <= 1.2 * calls
+
+
+@pytest.mark.parametrize("options", [{"line_search": False}, {"batch": True}, {"variant": "plain"}])
+def test_plain_steps_come_near_the_optimum(options, rng):
+    X, y = pairs(rng)
     best = MatchingCRF(l2=2.0).fit(X, y)
     with pytest.warns(UserWarning, match="iteration limit"):
         found = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=500, tol=1e-12).fit(X, y)
     assert found.trace_.gap[-1] >= found.trace_.objective[-1] - best.trace_.objective[-1] - 1e-9
-    assert found.trace_.objective[-1] - best.trace_.objective[-1] <= 0.05
+    assert found.trace_.objective[-1] - best.trace_.objective[-1] <= 0.5
     np.testing.assert_allclose(found.parameters_, best.parameters_, atol=0.1)
 
 

@@ -285,10 +285,10 @@ def conclude(
     Raises
     ------
     NumericalError
-        If the objective or its gradient is not finite at the point.
+        If the objective or its gradient is not finite at the point. An infinite norm with a finite gap is one not known.
     """
     value, norm, gap, _ = row
-    if not np.isfinite(value) or not np.isfinite(norm):
+    if not np.isfinite(value) or np.isnan(norm) or (norm == np.inf and gap == np.inf):
         raise NumericalError(
             f"{solver} ended where the objective is {value:g} with a gradient of {norm:g}: rescale the features, add a "
             "penalty (l2 > 0), or choose another solver"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.contracts.progress import DualPoint
 from ..core.errors import ConvergenceWarning
 from ..core.results import Result, Solution, Status, Trace
 from ..core.warn import warn
@@ -43,6 +44,11 @@ def unsettled(*results: Result | None) -> str:
         if result is not None and not result.status.ok:
             return f"ended with a likelihood that is not right: engine {result.engine} has {result.status}"
     return ""
+
+
+def certified_gap(point: Any) -> float:
+    """What the objective is at most above its minimum; inf where that is not known, or was not measured in the end."""
+    return np.inf if isinstance(point, DualPoint) and not point.certified else float(point.gap)
 
 
 def joined(first: Solution, then: Solution) -> Solution:

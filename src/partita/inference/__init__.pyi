@@ -12,4 +12,11 @@ from ..graph.oracles.polytopes import JunctionTreeOracle as JunctionTreeOracle, 
 from ..graph.oracles.viterbi import ChainOracle as ChainOracle
 from ..matching.oracles.assignment import AssignmentOracle as AssignmentOracle
 from ..matching.oracles.b_matching import BMatchingOracle as BMatchingOracle
+from .entropies import (
+    Entropy as Entropy,
+    GroupEntropy as GroupEntropy,
+    PartGroup as PartGroup,
+    SeparableEntropy as SeparableEntropy,
+    independent_entropy as independent_entropy,
+)
 from .oracle import Answer as Answer, Oracle as Oracle, UserOracle as UserOracle

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.errors import NumericalError
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_real
+from .active_set import ActiveSet, line_search
 
 #: Plain with line search; exchanges between active configurations and the best; the same among active ones only, as long as
 #: that pays, without asking the solver.
@@ -54,50 +55,6 @@ class FreeEnergy(Protocol):
         return lambda step: float(self.gradient(tau + step * direction) @ direction)
 
 
-class _State:
-    """A mean of configurations, with a little of the first mean in it that stays: logarithms remain finite."""
-
-    def __init__(self, first: FloatArray, floor: float) -> None:
-        self.active = first  # one configuration per row
-        self.shares = np.full(len(first), 1.0 / len(first))
-        self.floor, self._first = floor, first.mean(0)
-        self._tidy()
-
-    def add(self, vertex: FloatArray) -> int:
-        """The row of a configuration, a new one if need be."""
-        same = np.flatnonzero((self.active == vertex).all(1))
-        if len(same):
-            return int(same[0])
-        self.active = np.vstack([self.active, vertex])
-        self.shares = np.append(self.shares, 0.0)
-        return len(self.shares) - 1
-
-    def exchange(self, giver: int, taker: int, energy: FreeEnergy) -> bool:
-        """Move what is best of a share from one configuration to another; False if that is nothing."""
-        direction = (1.0 - self.floor) * (self.active[taker] - self.active[giver])
-        step = _line_search(energy, self.tau, direction, float(self.shares[giver]))
-        self.shares[taker] += step
-        self.shares[giver] -= step
-        self._tidy()
-        return step > 0.0
-
-    def toward(self, taker: int, energy: FreeEnergy) -> bool:
-        """Move what is best of everything to one configuration; False if that is nothing."""
-        direction = (1.0 - self.floor) * (self.active[taker] - self.shares @ self.active)
-        step = _line_search(energy, self.tau, direction, 1.0)
-        self.shares *= 1.0 - step
-        self.shares[taker] += step
-        self._tidy()
-        return step > 0.0
-
-    def _tidy(self) -> None:
-        kept = self.shares > 1e-15
-        if not kept.all():
-            self.active, self.shares = self.active[kept], self.shares[kept]
-        self.shares /= self.shares.sum()
-        self.tau = self.floor * self._first + (1.0 - self.floor) * (self.shares @ self.active)
-
-
 def maximize(
     energy: FreeEnergy, variant: str = "blended", tol: float = 1e-6, max_iter: int = 10_000
 ) -> tuple[FloatArray, float, float, int]:
@@ -120,14 +77,14 @@ def maximize(
     first = energy.start()
     if variant == "plain":
         return _plain(energy, first.mean(0), tol, max_iter)
-    state = _State(first, _floor(energy, first.mean(0), tol))
+    state = ActiveSet(first, floor_of(energy, first.mean(0), tol))
     calls, turns, promise, certificate = 1, 0, np.inf, np.inf  # one for the floor
     while calls < max_iter:
         gradient = energy.gradient(state.tau)
-        scores = state.active @ gradient
+        scores = state.scores(gradient)
         worst, local = int(np.argmin(scores)), int(np.argmax(scores))
         lazy = variant == "blended" and scores[local] - scores[worst] >= promise and turns < TURNS
-        if lazy and state.exchange(worst, local, energy):
+        if lazy and state.exchange(worst, local, energy) > 0.0:
             turns += 1
             continue
         vertex = energy.best(gradient)
@@ -139,9 +96,9 @@ def maximize(
         if certificate < promise:
             promise = LAZY * certificate
         taker = state.add(vertex)
-        if variant == "pairwise" and state.exchange(worst, taker, energy):
+        if variant == "pairwise" and state.exchange(worst, taker, energy) > 0.0:
             continue
-        if not state.toward(taker, energy):
+        if not state.toward(taker, energy) > 0.0:
             break
     return state.tau, energy.value(state.tau), max(certificate, 0.0), calls
 
@@ -156,14 +113,14 @@ def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tu
         calls, certificate = calls + 1, certified(energy, gradient, vertex, tau)
         if certificate <= tol:
             certified(energy, gradient, vertex, tau, energy.rival(gradient, vertex))
-        step = _line_search(energy, tau, direction, 1.0 - 1e-6) if certificate > tol else 0.0
+        step = line_search(energy.along(tau, direction), 1.0 - 1e-6) if certificate > tol else 0.0
         if step <= 0.0:
             break
         tau = tau + step * direction
     return tau, energy.value(tau), max(certificate, 0.0), calls
 
 
-def _floor(energy: FreeEnergy, tau: FloatArray, tol: float) -> float:
+def floor_of(energy: FreeEnergy, tau: FloatArray, tol: float) -> float:
     """The part of the first mean that stays: what it costs is a small part of `tol`."""
     gradient = energy.gradient(tau)
     reach = certified(energy, gradient, energy.best(gradient), tau)
@@ -185,24 +142,3 @@ def certified(energy: FreeEnergy, scores: FloatArray, vertex: FloatArray, tau: F
             "not find the best configuration, and its answers certify nothing. Mend it, or state its largest error as delta"
         )
     return best - float(scores @ tau)
-
-
-def _line_search(energy: FreeEnergy, tau: FloatArray, direction: FloatArray, longest: float) -> float:
-    """The step at which a concave function is largest, by secants of its slope within a bracket."""
-    slope = energy.along(tau, direction)
-    lo, hi, at_lo, at_hi = 0.0, longest, slope(0.0), slope(longest)
-    if at_hi >= 0.0 or at_lo <= 0.0:
-        return longest if at_hi >= 0.0 else 0.0
-    first, halve = at_lo, False
-    for _ in range(60):
-        width = hi - lo
-        step = lo + (0.5 if halve else min(max(at_lo / (at_lo - at_hi), 0.01), 0.99)) * width
-        now = slope(step)
-        if now > 0.0:
-            lo, at_lo = step, now
-        else:
-            hi, at_hi = step, now
-        halve = hi - lo > 0.5 * width
-        if abs(now) <= 1e-4 * first or hi - lo <= 1e-15 * longest:
-            break
-    return lo if lo > 0.0 else 0.5 * hi

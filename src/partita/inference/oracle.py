@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Answer:
     delta: float
 
 
+@runtime_checkable
 class Oracle(Protocol):
     """A solver for one structure."""
 
@@ -48,6 +49,27 @@ class Oracle(Protocol):
     delta: float
 
     def __call__(self, potentials: FloatArray) -> Answer: ...
+
+
+def solver_of(found: Any, points: Callable[[Any], FloatArray]) -> Oracle:
+    """What a user brought as a solver for one structure: an `Oracle`, an object with ``argmax(potentials)``, or a function.
+
+    The last two answer with configurations in the form that the structure takes as y; `points` makes points of these.
+    """
+    if isinstance(found, Oracle):
+        return found
+    function = getattr(found, "argmax", found)
+    if not callable(function) or isinstance(found, np.ndarray):
+        raise ValueError(
+            "oracle must be an object with argmax(potentials), or a function of them, that gives the best configuration; "
+            f"got {type(found).__name__}"
+        )
+    return UserOracle(function, points, name=oracle_name(found))
+
+
+def oracle_name(oracle: Any) -> str:
+    """What messages call a solver."""
+    return str(getattr(oracle, "name", None) or getattr(oracle, "__name__", type(oracle).__name__))
 
 
 class UserOracle:
@@ -62,6 +84,8 @@ class UserOracle:
     polytope : {"exact", "local", "half-integral"}
     delta : float
         The best score is at most so much above that of the answer.
+    name : str
+        What messages call it.
 
     Examples
     --------
@@ -78,13 +102,19 @@ class UserOracle:
         points: Callable[[Any], FloatArray],
         polytope: str = "exact",
         delta: float = 0.0,
+        name: str = "UserOracle",
     ) -> None:
-        self._function, self._points = function, points
+        self._function, self._points, self.name = function, points, name
         self.polytope: str = check_choice("polytope", polytope, POLYTOPES)
         self.delta: float = check_real("delta", delta, minimum=0.0)
 
     def __call__(self, potentials: FloatArray) -> Answer:
-        return scored(self._points(self._function(potentials)), potentials, self.polytope, self.delta)
+        found = self._function(potentials)
+        if isinstance(found, Answer):
+            return found
+        if found is None:
+            raise ValueError(f"oracle {self.name} returned nothing; it must return the best configuration")
+        return scored(self._points(found), potentials, self.polytope, self.delta)
 
 
 def checked(potentials: Any, size: int, what: str = "potentials") -> FloatArray:

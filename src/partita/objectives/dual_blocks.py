@@ -3,37 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import brentq
 
+from ..core.contracts.batches import Certified
+from ..core.errors import NumericalError
 from ..core.parallel import Workers
 from ..core.results import FloatArray
-from ..inference.frank_wolfe import certified
+from ..inference.active_set import ActiveSet, line_search
+from ..inference.frank_wolfe import LAZY, FreeEnergy, certified
 
-#: The best step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
+#: The longest plain step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
 LONGEST = 0.99
+#: The part of the first mean that stays in a mean of configurations, and most exchanges within it for one call of a solver.
+FLOOR, TURNS = 1e-10, 30
+#: How close marginals come to those of parameters that a run begins with, and the calls that may take.
+NEAR, CALLS = 1e-2, 10
 
 
 @dataclass
 class Block:
-    """The marginals of an example, the free energy that they maximise when parameters are zero, the linear map from
-    parameters to scores and its transpose, and the weight of the example."""
+    """An example in the dual.
 
-    tau: FloatArray
-    energy: Any
+    Attributes
+    ----------
+    energy : FreeEnergy
+        What its marginals maximise when parameters are zero: the entropy, and fixed scores if there are any.
+    forward, adjoint : callable
+        The linear map from parameters to scores, and its transpose.
+    weight : float
+        Of the example.
+    observed : array, optional
+        The configuration that was observed: a solver that answers with less than its score is wrong.
+    name : str
+        What errors call the example.
+    """
+
+    energy: FreeEnergy
     forward: Callable[[FloatArray], FloatArray]
     adjoint: Callable[[FloatArray], FloatArray]
     weight: float
+    observed: FloatArray | None = None
+    name: str = ""
+    tau: FloatArray = field(init=False)  # the marginals
+    gap: float = field(init=False, default=np.inf)  # what the last answer said
+    calls: int = field(init=False, default=0)
+    promise: float = field(init=False, default=np.inf)  # exchanges that gain less wait for the solver
+    active: ActiveSet | None = field(init=False, default=None)
+    summed: FloatArray | None = field(init=False, default=None)  # of marginals, for their mean
+    since: float = field(init=False, default=0.0)  # the weight of means up to which it was summed
+
+    def __post_init__(self) -> None:
+        self.first = self.energy.start()
+        self.tau = self.first.mean(0)
+
+    def best(self, scores: FloatArray, tau: FloatArray, known: float = -np.inf) -> tuple[FloatArray, float]:
+        """The best configuration, and what a step to it from tau could gain at most."""
+        if self.observed is not None:
+            known = max(known, float(scores @ self.observed))
+        try:
+            vertex = self.energy.best(scores)
+            self.calls += 1
+            return vertex, certified(self.energy, scores, vertex, tau, known)
+        except (NumericalError, ValueError) as error:
+            raise type(error)(f"{self.name}: {error}" if self.name else str(error)) from None
+
+
+class _Others:
+    """The dual as a function of one block: all others, and so parameters, are where they are."""
+
+    def __init__(self, block: Block, theta: FloatArray, penalty: float | FloatArray) -> None:
+        self.block, self.theta, self.penalty = block, theta, penalty
+        self.image: FloatArray = np.zeros_like(theta)  # by how much d changes per step
+
+    def gradient(self) -> FloatArray:
+        return self.block.forward(self.theta) + self.block.energy.gradient(self.block.tau)
+
+    def follow(self, theta: FloatArray) -> None:
+        """Take the parameters that belong to new marginals, unless they are held (an infinite penalty)."""
+        if self.penalty is not np.inf:
+            self.theta = theta
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        self.image = self.block.adjoint(direction)
+        rise = float(self.theta @ self.image)
+        bend = self.block.weight * float(self.image @ (self.image / self.penalty))
+        entropy = self.block.energy.along(tau, direction)
+        return lambda step: rise - step * bend + entropy(step)
 
 
 class DualBlocks:
     """``L(tau) = sum_j d_j^2 / (2 penalty_j) - sum_i w_i H(tau_i)``, to be minimised; ``d = sum_i w_i A_i'(y_i - tau_i)``.
 
-    The parameters that belong to tau are ``d / penalty``. L is never below the largest log-likelihood, and the sum of the
-    gaps of all blocks is at least the distance. H has fixed scores added, if there are any.
+    The parameters that belong to tau are ``d / penalty``. ``-L`` is nowhere above the minimum of the penalised likelihood F,
+    and with g the sum of the gaps of all blocks, ``F(d / penalty) <= g - L``. H has fixed scores added, if there are any.
 
     Parameters
     ----------
@@ -45,7 +109,7 @@ class DualBlocks:
     constant : float
         Fixed scores of the observed configurations.
     workers : Workers
-        Threads for steps of all blocks at once.
+        Threads for steps of all blocks at once, and for certificates.
     """
 
     def __init__(
@@ -56,66 +120,156 @@ class DualBlocks:
         constant: float = 0.0,
         workers: Workers | None = None,
     ) -> None:
-        self._blocks, self._penalty, self._constant = list(blocks), penalty, constant
-        self.n_blocks: int = len(self._blocks)
+        self.blocks: list[Block] = list(blocks)
+        self._penalty, self._constant, self._observed = penalty, constant, observed
         self._workers = workers or Workers(1)
-        self._d = observed.copy()
-        for block in self._blocks:
+        self._d, self._sum, self._weights, self._steps = observed.copy(), np.zeros_like(observed), 0.0, 0
+        for block in self.blocks:
             self._d -= block.weight * block.adjoint(block.tau)
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self.blocks)
+
+    @property
+    def n_calls(self) -> int:
+        """How often best configurations were asked for."""
+        return sum(block.calls for block in self.blocks)
 
     @property
     def parameters(self) -> FloatArray:
         return self._d / self._penalty
 
-    def value(self) -> float:
-        entropies = sum(block.weight * block.energy.value(block.tau) for block in self._blocks)
-        return 0.5 * float(self._d @ self.parameters) + self._constant - float(entropies)
+    def begin(self, theta: FloatArray) -> None:
+        """Move marginals close to those of parameters, by the solver alone."""
+        for block in self.blocks:
+            for _ in range(CALLS):
+                if self._exchange(block, "blended", theta) <= NEAR * block.weight:
+                    break
+            block.gap = block.promise = np.inf  # they were those at other parameters
 
-    def _toward(self, block: Block, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """The direction to the best configuration of a block, the change of d, and the gap."""
-        scores = block.forward(theta) + block.energy.gradient(block.tau)
-        vertex = block.energy.best(scores)
-        delta, gain = vertex - block.tau, certified(block.energy, scores, vertex, block.tau)
-        return delta, block.weight * block.adjoint(delta), block.weight * gain
+    def value(self) -> float:
+        """L."""
+        return self._value(self._d, [block.tau for block in self.blocks])
+
+    def _value(self, d: FloatArray, taus: list[FloatArray]) -> float:
+        entropies = sum(block.weight * block.energy.value(tau) for block, tau in zip(self.blocks, taus, strict=True))
+        return 0.5 * float(d @ (d / self._penalty)) + self._constant - float(entropies)
+
+    def estimate(self) -> Certified:
+        """Where it is, with the gap that the last answer for each block suggests: it was given at other parameters."""
+        gap = float(sum(block.weight * (block.gap + block.energy.delta) for block in self.blocks))
+        return Certified(self.parameters, gap - self.value(), gap)
+
+    def certify(self, mean: bool = False) -> Certified:
+        """Where it is, or the mean of where it was, with its gap: one call of the solver for each block."""
+        d, taus = self._mean() if mean else (self._d, [block.tau for block in self.blocks])
+        theta = d / self._penalty
+
+        def ask(block: Block, tau: FloatArray) -> float:
+            return block.best(block.forward(theta) + block.energy.gradient(tau), tau)[1]
+
+        gaps = self._workers.run(ask, list(zip(self.blocks, taus, strict=True)))
+        gap = float(sum(b.weight * (max(g, 0.0) + b.energy.delta) for b, g in zip(self.blocks, gaps, strict=True)))
+        return Certified(theta, gap - self._value(d, taus), gap)
 
     def gap(self) -> float:
         """At least what the value is above its minimum."""
-        theta = self.parameters
-        inexact = sum(block.weight * block.energy.delta for block in self._blocks)
-        return float(sum(self._toward(block, theta)[2] for block in self._blocks) + inexact)
+        return self.certify().gap
 
-    def step(self, block: int, size: float | None) -> float:
-        """Move a block towards its best configuration, by a part or as far as is best; returns what the gap was."""
-        return self._step([self._blocks[block]], size)
+    def step(self, block: int, size: float | None, variant: str = "plain") -> float:
+        """Move a block by the answers of its solver, by a part or as far as is best; returns its gap as last seen."""
+        if variant == "plain":
+            return self._plain([self.blocks[block]], size)
+        return self._exchange(self.blocks[block], variant)
 
     def step_all(self, size: float | None) -> float:
         """Move all blocks at once by the same part; returns the gap."""
-        return self._step(self._blocks, size)
+        return self._plain(self.blocks, size)
 
-    def _step(self, blocks: list[Block], size: float | None) -> float:
+    def _exchange(self, block: Block, variant: str, held: FloatArray | None = None) -> float:
+        """Exchanges between configurations: those that are known as long as that pays, then with the best one.
+
+        Parameters follow the marginals, unless they are `held`.
+        """
+        self._leave(block)
+        if block.active is None:
+            block.active = ActiveSet(block.first, FLOOR)
+        active = block.active
+        others = _Others(block, self.parameters, self._penalty) if held is None else _Others(block, held, np.inf)
+        for turn in range(TURNS + 1):
+            gradient = others.gradient()
+            scores = active.scores(gradient)
+            worst, local = int(np.argmin(scores)), int(np.argmax(scores))
+            lazy = variant == "blended" and scores[local] - scores[worst] >= block.promise
+            if not lazy or turn == TURNS or not self._moved(block, others, active.exchange(worst, local, others)):
+                break
+        if lazy and turn == TURNS:
+            return block.weight * block.gap
+        vertex, block.gap = block.best(gradient, block.tau, float(scores[local]))
+        block.promise = LAZY * min(block.promise, block.gap)
+        if block.gap > 0.0:
+            taker = active.add(vertex)
+            step = active.exchange(worst, taker, others) if taker != worst else 0.0
+            if not step > 0.0:
+                step = active.toward(taker, others)
+            self._moved(block, others, step)
+        return block.weight * block.gap
+
+    def _moved(self, block: Block, others: _Others, step: float) -> bool:
+        """Keep d in step with the marginals of a block."""
+        assert block.active is not None
+        if step > 0.0:
+            self._d = self._d - step * block.weight * others.image
+            block.tau = block.active.tau
+            others.follow(self.parameters)
+        return step > 0.0
+
+    def _plain(self, blocks: list[Block], size: float | None) -> float:
+        """A step towards the best configurations, which leaves no list of them."""
         theta = self.parameters
-        found = self._workers.run(lambda block: self._toward(block, theta), [(block,) for block in blocks])
+
+        def toward(block: Block) -> tuple[FloatArray, FloatArray]:
+            scores = block.forward(theta) + block.energy.gradient(block.tau)
+            vertex, block.gap = block.best(scores, block.tau)
+            return vertex - block.tau, block.weight * block.adjoint(vertex - block.tau)
+
+        found = self._workers.run(toward, [(block,) for block in blocks])
         change = np.sum([one[1] for one in found], axis=0)
-        deltas = [one[0] for one in found]
-        eta = self._line_search(blocks, deltas, change) if size is None else size
-        for block, delta in zip(blocks, deltas, strict=True):
-            block.tau = block.tau + eta * delta
+        directions = [one[0] for one in found]
+        eta = self._best_step(blocks, directions, change) if size is None else size
+        for block, direction in zip(blocks, directions, strict=True):
+            self._leave(block)
+            block.tau, block.active = block.tau + eta * direction, None
         self._d = self._d - eta * change
-        return float(sum(one[2] for one in found))
+        return float(sum(block.weight * block.gap for block in blocks))
 
-    def _line_search(self, blocks: list[Block], deltas: list[FloatArray], change: FloatArray) -> float:
+    def _best_step(self, blocks: list[Block], directions: list[FloatArray], change: FloatArray) -> float:
         """The best step: two numbers say all about the features."""
-        slope, curve = -float(self.parameters @ change), float(change @ (change / self._penalty))
-        pairs = list(zip(blocks, deltas, strict=True))
+        rise, bend = float(self.parameters @ change), float(change @ (change / self._penalty))
+        slopes = [b.energy.along(b.tau, direction) for b, direction in zip(blocks, directions, strict=True)]
+        pairs = list(zip([block.weight for block in blocks], slopes, strict=True))
 
-        def derivative(eta: float) -> float:
-            def one(block: Block, delta: FloatArray) -> float:
-                return block.weight * float(block.energy.gradient(block.tau + eta * delta) @ delta)
+        def slope(eta: float) -> float:
+            return rise - eta * bend + float(sum(self._workers.run(lambda w, along: w * along(eta), pairs)))
 
-            return slope + eta * curve - float(sum(self._workers.run(one, pairs)))
+        return line_search(slope, LONGEST)
 
-        if derivative(0.0) >= 0.0:
-            return 0.0
-        if derivative(LONGEST) <= 0.0:
-            return LONGEST
-        return float(brentq(derivative, 0.0, LONGEST, xtol=1e-10, rtol=1e-8))
+    def average(self) -> FloatArray:
+        """Count where it is in the mean, which favours late places; returns the parameters of the mean."""
+        self._steps += 1
+        self._weights += self._steps
+        self._sum = self._sum + self._steps * self._d
+        return self._sum / self._weights / self._penalty
+
+    def _leave(self, block: Block) -> None:
+        """Marginals of a block are about to change: they count in the mean for as long as they stood."""
+        if self._weights > block.since:
+            summed = np.zeros_like(block.tau) if block.summed is None else block.summed
+            block.summed, block.since = summed + (self._weights - block.since) * block.tau, self._weights
+
+    def _mean(self) -> tuple[FloatArray, list[FloatArray]]:
+        for block in self.blocks:
+            self._leave(block)
+        taus = [block.tau if block.summed is None else block.summed / block.since for block in self.blocks]
+        return self._sum / self._weights if self._weights else self._d, taus

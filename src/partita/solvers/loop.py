@@ -172,7 +172,7 @@ class _Run(Generic[P]):
     def _verdict(self, norm: float, stop: bool, max_iter: int, time_limit: float | None) -> Status | None:
         """Why to stop here, if there is a reason."""
         rows = self.recorder.rows
-        if (norm <= self.tol and self._is_flat()) or (self.gap_tol is not None and rows[-1][2] <= self.gap_tol):
+        if (norm <= self.tol and self._is_flat()) or self._is_certain():
             return Status.CONVERGED
         if stop:
             return Status.CALLBACK
@@ -188,6 +188,25 @@ class _Run(Generic[P]):
         """Whether a gradient norm below the tolerance is right."""
         return True
 
+    def _is_certain(self) -> bool:
+        """Whether the gap is small enough, also when it is measured."""
+        rows = self.recorder.rows
+        if self.gap_tol is None or not rows[-1][2] <= self.gap_tol:
+            return False
+        self._settle()
+        return bool(rows[-1][2] <= self.gap_tol)
+
+    def _settle(self) -> None:
+        """Replace the point by what its solver makes of it in the end, and the last row by one that describes it."""
+        settled: Any = self.point if self.state is None else self.method.settle(self.state, self.point)
+        if settled is self.point:
+            return
+        if self.best is self.point:
+            self.best = settled
+        self.point, self.recorder.rows[-1] = settled, self.recorder.describe(settled)
+        if self.best is settled:
+            self.known = settled, self.recorder.rows[-1]
+
     def _measured(self, point: P) -> tuple[Point, Row]:
         """A point with its exact value and gradient, and the row of the trace that describes it."""
         if self.known is not None and self.known[0] is point:
@@ -195,6 +214,8 @@ class _Run(Generic[P]):
         return point, self.recorder.describe(point)
 
     def _conclude(self, status: Status, n_iter: int) -> Solution:
+        if status is not Status.INTERRUPTED:
+            self._settle()
         if status is Status.CONVERGED:
             self.best = self.point
         return self._concluded(*self._measured(self.best), self.recorder.rows, status, n_iter)

@@ -5,6 +5,7 @@ from .batches import (
     BatchProblem,
     BatchSource,
     Blocks,
+    Certified,
     CurvatureSum,
     HasBatches,
     HasBlocks,
@@ -42,7 +43,7 @@ from .engine import Engine
 from .features import FeatureMap
 from .objective import Objective, ObjectiveBase
 from .point import Point, Ray
-from .progress import Callback, EstimatedPoint, Progress
+from .progress import Callback, DualPoint, EstimatedPoint, Progress
 from .solver import AnySolver, Solver
 from .structure import Structure
 
@@ -57,8 +58,10 @@ __all__ = [
     "BoundedRay",
     "Callback",
     "Capability",
+    "Certified",
     "ConstrainedRay",
     "CurvatureSum",
+    "DualPoint",
     "Engine",
     "EstimatedPoint",
     "FeasiblePoint",

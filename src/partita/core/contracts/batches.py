@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from ..results import FloatArray
@@ -160,22 +162,40 @@ class HasSweeps(Objective, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Certified:
+    """Parameters that a dual knows, what the objective is at most there, and what that is at most above the minimum."""
+
+    parameters: FloatArray
+    value: float
+    gap: float
+
+
 class Blocks(Protocol):
     """The dual of a penalised likelihood, with a block of marginals for each example, at one place.
 
-    Its objective is minimised, and is nowhere below minus the minimum of the likelihood's.
+    Its value is minimised, and is nowhere below minus the minimum of the likelihood's.
     """
 
     @property
     def n_blocks(self) -> int: ...
 
     @property
+    def n_calls(self) -> int:
+        """How often best configurations were asked for."""
+        ...
+
+    @property
     def parameters(self) -> FloatArray:
         """Those that belong to the marginals."""
         ...
 
+    def begin(self, theta: FloatArray) -> None:
+        """Move marginals close to those of parameters."""
+        ...
+
     def value(self) -> float: ...
-    def step(self, block: int, size: float | None) -> float:
+    def step(self, block: int, size: float | None, variant: str = "plain") -> float:
         """Move a block towards its best configuration, by a part or as far as is best; returns what the gap was."""
         ...
 
@@ -183,10 +203,22 @@ class Blocks(Protocol):
         """Move all blocks at once by the same part; returns the gap."""
         ...
 
+    def average(self) -> FloatArray:
+        """Count where it is in the mean; returns the parameters of the mean."""
+        ...
+
+    def estimate(self) -> Certified:
+        """Where it is, with the gap that the answers on the way suggest."""
+        ...
+
+    def certify(self, mean: bool = False) -> Certified:
+        """Where it is, or the mean of where it was, with its gap: a call for each block."""
+        ...
+
 
 class HasBlocks(Objective, Protocol):
     """`Capability.BLOCKS`."""
 
-    def blocks(self) -> Blocks:
-        """The dual, at its start."""
+    def blocks(self, oracle: Callable[..., Any] | None = None) -> Blocks:
+        """The dual, at its start. `oracle` makes a solver from the structure of an example; default: the family's own."""
         ...

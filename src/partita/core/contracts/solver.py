@@ -83,6 +83,10 @@ class Solver(ABC, Generic[StateT, ObjectiveT, PointT]):
         """A reason of its own to stop at this point, the outcome of the last `advance`."""
         return None
 
+    def settle(self, state: StateT, point: Any) -> Point:
+        """The point as it is returned: measured, where what it says of itself was collected on the way."""
+        return point  # type: ignore[no-any-return]
+
     def interrupted_at(self, state: StateT) -> FloatArray | None:
         """Parameters worth keeping when `advance` was interrupted; None if there are none but the last point's."""
         return None

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.results import FloatArray, Result, Status
+from ...inference.covering import covering
 from ...inference.frank_wolfe import FreeEnergy, maximize
-from ...inference.oracle import SHARES, Oracle, answered
+from ...inference.oracle import SHARES, Oracle, answered, oracle_name, solver_of
 from ..kernels.conditional import iterated_conditional_modes
 from ..kernels.factor_layout import Entries
 from ..registry import find_engine
+from ..structure.evidence import answered_point
 from ..structure.factor_graph import FactorGraph
 from ..structure.scopes import ranges
 from ..structure.trivial_bounds import trivial_bounds
@@ -29,7 +31,7 @@ class GraphEnergy(FreeEnergy):
     graph : FactorGraph
         Every variable has a factor of its own.
     potentials : array of shape (graph.size,)
-        All finite.
+        -inf forbids an entry of a table.
     rho : array
         A number for each factor; those of factors of one variable do not matter.
     oracle : Oracle
@@ -40,8 +42,10 @@ class GraphEnergy(FreeEnergy):
     oracle: Oracle
 
     def __init__(self, graph: FactorGraph, potentials: FloatArray, rho: FloatArray, oracle: Oracle) -> None:
-        self.graph, self.potentials, self.oracle = graph, potentials, oracle
-        self.solver: str = f"oracle {type(oracle).__name__}"
+        self._forbidden = np.isneginf(potentials)
+        self.graph, self.oracle = graph, oracle
+        self.potentials = np.where(self._forbidden, 0.0, potentials) if self._forbidden.any() else potentials
+        self.solver: str = f"oracle {oracle_name(oracle)}"
         self.delta: float = 0.0  # the largest error of an answer so far
         count = np.where(np.diff(graph.scope_offsets) > 1, rho, 0.0)
         own = np.full(graph.n_variables, -1)
@@ -62,10 +66,13 @@ class GraphEnergy(FreeEnergy):
         return np.asarray(self.potentials - self._count * (1.0 + np.log(np.maximum(tau, 1e-300))))
 
     def best(self, scores: FloatArray) -> FloatArray:
-        answer = answered(self.oracle(scores), self.solver, self.graph.offsets)
+        allowed = np.where(self._forbidden, -np.inf, scores)
+        answer = answered(self.oracle(allowed), self.solver, self.graph.offsets)
         self.delta = max(self.delta, answer.delta)
         self._check(answer.point)
-        return answer.point
+        if (answer.point[self._forbidden] > SHARES).any():
+            raise ValueError(f"{self.solver} must not answer with a configuration that is forbidden (-inf)")
+        return np.where(self._forbidden, 0.0, answer.point)
 
     def _check(self, point: FloatArray) -> None:
         """Refuse an answer in which tables do not agree on a variable."""
@@ -99,6 +106,7 @@ class GraphEnergy(FreeEnergy):
     def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
         """What an answer becomes when single variables change as long as that helps."""
         graph, inner = self.graph, layout(self.graph, merge=False)
+        scores = np.where(self._forbidden, -np.inf, scores)
         y = np.empty(graph.n_variables, np.int64)
         for v, k in enumerate(self._own.tolist()):
             y[v] = int(np.argmax(vertex[graph.offsets[k] : graph.offsets[k + 1]]))
@@ -107,7 +115,9 @@ class GraphEnergy(FreeEnergy):
         return float(graph.score(scores, y)[0])
 
     def start(self) -> FloatArray:
-        """The uniform point."""
+        """The uniform point; where something is forbidden, points that have all of the rest."""
+        if self._forbidden.any():
+            return covering(self.best, len(self._sizes))
         return np.asarray(1.0 / self._sizes)[None]
 
 
@@ -135,12 +145,13 @@ def graph_frank_wolfe(
     potentials = given(graph, potentials)
     if graph.n_examples > 1:
         raise ValueError("Frank-Wolfe takes one graph at a time, not a union")
-    if not np.isfinite(potentials).all():
-        raise ValueError("Frank-Wolfe takes finite potentials")
     inner = layout(graph, merge=False)
     numbers = np.ones(graph.n_factors)
     numbers[inner.host_factors] = tree_numbers(inner) if rho is None else factor_numbers(graph, inner, rho)
-    solver: Any = find_engine("oracle")(graph) if oracle is None else oracle
+    if oracle is None:
+        solver = find_engine("oracle")(graph, bool(np.isfinite(potentials).all()))
+    else:
+        solver = solver_of(oracle, lambda y: answered_point(graph, y))
     energies = [GraphEnergy(graph, row, numbers, solver) for row in potentials]
     found = [maximize(energy, variant, tol, max_iter) for energy in energies]
     delta = np.array([energy.delta for energy in energies])

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result, Status
 from ...core.validation import check_choice, check_count
-from ...inference.oracle import Oracle, answered
+from ...inference.oracle import answered, oracle_name, solver_of
 from ...inference.perturb_and_map import check_answers, gumbel, perturbed_shares
+from ..structure.evidence import answered_point
 from ..structure.factor_graph import DECODERS, FactorGraph
 from ..structure.trivial_bounds import trivial_bounds
 from .layout import given
@@ -23,7 +24,7 @@ def perturb_and_map(
     *,
     n_samples: int = 1000,
     decoder: str = "auto",
-    oracle: Oracle | None = None,
+    oracle: Any = None,
     random_state: Any = None,
 ) -> Result:
     """Marginals of a factor graph, with a Gumbel variable of mean zero for each state of each variable.
@@ -36,7 +37,7 @@ def perturb_and_map(
         Best configurations of each row.
     decoder : {"auto", "exact", "bp", "max_flow"}
         See `FactorGraph.argmax`.
-    oracle : Oracle, optional
+    oracle : Oracle, object with argmax, or callable, optional
         Finds best configurations instead, one after the other.
     random_state
         The same seed gives the same answer at any number of threads.
@@ -60,9 +61,10 @@ def perturb_and_map(
 
     def best(noisy: FloatArray) -> tuple[FloatArray, FloatArray]:
         if oracle is not None:
-            answers = [answered(oracle(row), f"oracle {type(oracle).__name__}", graph.offsets) for row in noisy]
+            solver = solver_of(oracle, lambda y: answered_point(graph, y))
+            answers = [answered(solver(row), f"oracle {oracle_name(solver)}", graph.offsets) for row in noisy]
             points, values = np.array([answer.point for answer in answers]), np.array([answer.value for answer in answers])
-            check_answers(type(oracle).__name__, noisy, points, max(answer.delta for answer in answers))
+            check_answers(oracle_name(solver), noisy, points, max(answer.delta for answer in answers))
             return points.sum(0), values
         configurations, values = graph.argmax(noisy, decoder)
         return _counts(graph, configurations), values

@@ -86,6 +86,8 @@ class GraphCRF(ListInput, GraphModel):
         read by name, in whatever order their columns are.
     gap_ : float
         The objective is at most so much above its minimum; inf where that is not known.
+    n_oracle_calls_ : int
+        With ``solver="block_frank_wolfe"``, how often best configurations were asked for.
     engine_, n_iter_, trace_, status_
 
     Notes

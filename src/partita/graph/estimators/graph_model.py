@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ...core.contracts.progress import DualPoint
 from ...core.errors import ModelFileError
 from ...core.parameters import Check, checked, choice, count, flag, instance, real, threads, verbosity
 from ...core.results import FloatArray, IntArray, Solution, Status
 from ...core.types import RandomState, SolverLike
 from ...core.validation import check_level
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
-from ...estimators.convergence import joined, unsettled
+from ...estimators.convergence import certified_gap, joined, unsettled
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
 from ...estimators.trained import Trained, solver_like
 from ...objectives.composite.efficiency import relative_size
@@ -53,7 +54,7 @@ SHARED: Mapping[str, Check] = {
 class GraphModel(Trained):
     """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters `SHARED`."""
 
-    TRANSIENT: ClassVar[tuple[str, ...]] = ("_cache", "_point", "_units")
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_cache", "_objective", "_point", "_units")
 
     l2: float
     likelihood: str | CompositeLikelihood
@@ -96,7 +97,7 @@ class GraphModel(Trained):
     def _learn(self, problem: GraphProblem, last: FloatArray | None) -> None:
         """Fit to a problem, from the weights of the `last` fit if they are as many."""
         self._units = problem.units
-        self._forget("beta_", "likelihood_", "choice_")
+        self._forget("beta_", "likelihood_", "choice_", "n_oracle_calls_", "_objective")
         start = problem.start(last)
         composite = as_composite("pseudo" if self.budget is not None else self.likelihood, LIKELIHOODS)
         if composite is not None:
@@ -125,7 +126,11 @@ class GraphModel(Trained):
             if solution.status is Status.PRECISION and solution.point.gap > target:
                 also = f"ended with a certificate of {solution.point.gap:.1e}, above tol for each variable"
         self._store(solution, solution.point, objective.engine)
-        self._warn_if_short(solution, unsettled(solution.point.result, solution.point.rest) or also)
+        if isinstance(solution.point, DualPoint):  # best configurations only: no messages were passed
+            self.n_oracle_calls_, self._objective = solution.point.n_calls, objective
+        else:
+            also = unsettled(solution.point.result, solution.point.rest) or also
+        self._warn_if_short(solution, also)
 
     def _learn_composite(self, problem: GraphProblem, composite: CompositeLikelihood, start: FloatArray | None) -> None:
         """Fit by a composite likelihood."""
@@ -154,7 +159,7 @@ class GraphModel(Trained):
         self.parameters_ = np.array(point.parameters if self._units is None else self._units.back @ point.parameters)
         self.engine_ = engine
         self._store_run(solution)
-        self._point, self.gap_ = point, float(point.gap)
+        self._point, self.gap_ = point, certified_gap(point)
 
     @property
     def _engine(self) -> str:
@@ -177,6 +182,8 @@ class GraphModel(Trained):
         check_is_fitted(self)
         if not hasattr(self, "_point"):
             raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
+        if isinstance(self._point, DualPoint):
+            self._point = self._objective.at(self._point.parameters)
         return self._point
 
     def _standard_errors(self, method: str, draws: int, random_state: RandomState) -> FloatArray:

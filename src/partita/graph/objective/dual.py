@@ -2,46 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
+from ...inference.oracle import Oracle, solver_of
 from ...objectives.dual_blocks import Block
 from ..engines.counting_numbers import tree_numbers
 from ..engines.frank_wolfe import GraphEnergy
-from ..engines.layout import layout
+from ..engines.layout import Layout, layout
 from ..features.tied_tables import TiedTables
 from ..oracles.find import find_oracle
 from ..oracles.polytopes import LinearProgramOracle
+from ..structure.evidence import answered_point
+from ..structure.factor_graph import FactorGraph
 from ..structure.mixture import each_example
+from ..structure.tables import indicator
 
 
-def graph_blocks(features: TiedTables, mass: FloatArray, base: FloatArray | None, options: Mapping[str, Any]) -> list[Block]:
-    """The blocks of the dual for factor graphs with the counting numbers of tree-reweighted messages, at uniform tables.
+def graph_blocks(
+    features: TiedTables,
+    states: IntArray,
+    mass: FloatArray,
+    base: FloatArray | None,
+    options: Mapping[str, Any],
+    oracle: Callable[..., Any] | None = None,
+) -> list[Block]:
+    """The blocks of the dual for factor graphs with the counting numbers of tree-reweighted messages.
 
-    Best points are those of the local polytope, as in the likelihood: by maximum flows for pairs of two labels, junction
-    trees where there are no cycles, linear programs (slow) elsewhere.
+    As in messages, factors whose variables another one has are part of that one, and every variable has a table of its own:
+    `oracle` gets such a graph. By default best points are those of the local polytope, as in the likelihood: by maximum
+    flows for pairs of two labels, junction trees where there are no cycles, linear programs (slow) elsewhere. An oracle for
+    best configurations stays within their hull, a smaller set where there are cycles: that is what is then certified.
     """
     graph = features.graph
-    inner = layout(graph)
-    owner = np.repeat(np.arange(graph.n_factors), np.diff(graph.scope_offsets))
-    tables = np.bincount(owner[graph.cardinalities[graph.members] > 1], minlength=graph.n_factors) > 1
-    if base is not None and not np.isfinite(base).all():
-        raise ValueError("best configurations only: tables that forbid something (-inf) are not taken here")
-    if inner.n_tables < tables.sum():
-        raise ValueError("best configurations only: no factor may have all variables of another one of several variables")
     trees = {key: value for key, value in options.items() if key in ("n_trees", "random_state")}
-    rho = np.ones(graph.n_factors)
-    rho[inner.host_factors] = tree_numbers(inner, **trees)
     parts = each_example(graph)
     blocks = []
-    for part, own, weight in zip(parts, features.split(parts), mass.tolist(), strict=True):
-        fixed = np.zeros(part.graph.size) if base is None else base[part.index]
-        # the likelihood is over marginals of neighbours that agree: elsewhere best configurations alone span less
-        whole = part.graph.binary_pairs or inner.acyclic
-        oracle = find_oracle(part.graph) if whole else LinearProgramOracle(part.graph)
-        energy = GraphEnergy(part.graph, fixed, rho[part.factors], oracle)
-        blocks.append(Block(energy.start()[0], energy, own.forward, own.adjoint, weight))
+    for e, (part, own, weight) in enumerate(zip(parts, features.split(parts), mass.tolist(), strict=True)):
+        inner = layout(part.graph)
+        merged = FactorGraph(part.graph.cardinalities, [*((v,) for v in range(part.graph.n_variables)), *inner.scopes])
+        fixed = np.zeros(merged.size) if base is None else np.asarray(inner.gather @ base[part.index])
+        rho = np.ones(merged.n_factors)
+        rho[part.graph.n_variables :] = tree_numbers(inner, **trees)
+        energy = GraphEnergy(merged, fixed, rho, _solver(merged, inner, bool(np.isneginf(fixed).any()), oracle))
+        # several rows of one graph share its block: none of them is the one observed
+        seen = indicator(merged, states[0][part.variables]) if len(states) == 1 else None
+        forward, adjoint = _maps(own, inner)
+        blocks.append(Block(energy, forward, adjoint, weight, seen, f"example {e}"))
     return blocks
+
+
+def _maps(own: TiedTables, inner: Layout) -> tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]:
+    """From parameters to scores of the merged tables, and back."""
+    return (
+        lambda theta: np.asarray(inner.gather @ own.forward(theta)),
+        lambda tau: own.adjoint(np.asarray(inner.scatter @ tau)),
+    )
+
+
+def _solver(graph: FactorGraph, inner: Layout, forbids: bool, oracle: Callable[..., Any] | None) -> Oracle:
+    """The user's solver, or one over the local polytope."""
+    if oracle is not None:
+        return solver_of(oracle(graph), lambda y: answered_point(graph, y))
+    if inner.acyclic or (graph.binary_pairs and not forbids):
+        return find_oracle(graph)
+    return LinearProgramOracle(graph)

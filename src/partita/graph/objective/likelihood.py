@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import diagonal_scaling
 from ...objectives.products import ProductModel
+from ..engines.layout import layout
 from ..features.tied_tables import TiedTables
 from ..structure.covariance import EntryCovariance
 from ..structure.evidence import Evidence
@@ -187,10 +188,15 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         sizes = np.repeat(np.diff(self.graph.offsets), np.diff(self.graph.offsets))
         return self.features.variances(1.0 / sizes, self.entry_mass)
 
-    def blocks(self) -> DualBlocks:
-        """The dual of the tree-reweighted likelihood, at its start."""
-        blocks = graph_blocks(self.features, self.mass, self.base, self.options)
-        return DualBlocks(blocks, self.observed, self.penalty, self.constant, self.graph.workers)
+    def blocks(self, oracle: Callable[..., Any] | None = None) -> DualBlocks:
+        """The dual of the tree-reweighted likelihood, at its start; `oracle` makes MAP solvers from graphs."""
+        blocks = graph_blocks(self.features, self.states, self.mass, self.base, self.options, oracle)
+        settled, constant = np.zeros(self.graph.size), self.constant  # tables of variables with one state are in no block
+        places = layout(self.graph).constants
+        settled[places] = self.entry_mass[places]
+        if self.base is not None:
+            constant -= float(settled[places] @ self.base[places])
+        return DualBlocks(blocks, self.observed - self.features.adjoint(settled), self.penalty, constant, self.graph.workers)
 
     def with_potentials(self, theta: FloatArray, u: FloatArray) -> GraphPoint:
         return GraphPoint(self, theta, u)

@@ -9,9 +9,10 @@ from .max_flow import MaxFlowOracle
 from .polytopes import JunctionTreeOracle, LinearProgramOracle
 
 
-def find_oracle(graph: FactorGraph) -> Oracle:
-    """A maximum flow for pairs of variables with two states, else a junction tree if it fits, else a linear program."""
-    if graph.binary_pairs:
+def find_oracle(graph: FactorGraph, finite: bool = True) -> Oracle:
+    """A maximum flow for pairs of variables with two states and `finite` potentials, else a junction tree if it fits, else a
+    linear program."""
+    if graph.binary_pairs and finite:
         return MaxFlowOracle(graph)
     try:
         graph.tree()

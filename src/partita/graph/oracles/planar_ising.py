@@ -19,7 +19,7 @@ from ...core.validation import check_choice, check_flag
 from ...inference.oracle import Answer, checked, integer_scale, scored
 from ..engines.planar_layout import PlanarLayout
 from ..structure.factor_graph import FactorGraph
-from .polytopes import indicator
+from ..structure.tables import indicator
 
 SOLVERS = ("auto", "pymatching", "rustworkx")
 #: The largest weight, as an integer, that each solver takes.

@@ -12,17 +12,10 @@ from scipy.optimize import linprog
 from ...core.results import FloatArray
 from ...inference.oracle import Answer, checked, scored
 from ..structure.factor_graph import FactorGraph
+from ..structure.tables import indicator
 
 #: Costs from which HiGHS is given them in units of the largest: it takes very large ones for infinite.
 LARGE = 1e10
-
-
-def indicator(graph: FactorGraph, states: Any) -> FloatArray:
-    """A configuration as a point: one in the entry that it picks of every table."""
-    out, y = np.zeros(graph.size), np.asarray(states)
-    for numbers, scope, _, strides in graph.by_arity:
-        out[graph.offsets[numbers] + (y[scope] * strides).sum(1)] = 1.0
-    return out
 
 
 class JunctionTreeOracle:

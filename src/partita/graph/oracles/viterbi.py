@@ -10,7 +10,7 @@ from ...chain import Chain, Potentials
 from ...core.results import FloatArray
 from ...inference.oracle import Answer, checked, scored
 from ..structure.factor_graph import FactorGraph
-from .polytopes import indicator
+from ..structure.tables import indicator
 
 
 class ChainOracle:

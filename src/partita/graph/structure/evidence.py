@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.arrays.potentials import whole_array
 from ...core.results import FloatArray, IntArray
 from .factor_graph import FactorGraph
+from .tables import indicator
 
 #: Numbers that are worked on at a time.
 CELLS = 2_000_000
@@ -156,6 +157,14 @@ class Evidence:
             for row, v, p in parts:
                 out[v][row] = p
         return out
+
+
+def answered_point(graph: FactorGraph, y: ArrayLike) -> FloatArray:
+    """The configuration that a solver answered with, checked, as a point."""
+    states = check_states(graph, y, "the answer of the oracle")
+    if len(states) != 1 or (states < 0).any():
+        raise ValueError(f"the answer of the oracle must be one configuration, all of it known; got {states.shape[0]} rows")
+    return indicator(graph, states[0])
 
 
 def check_states(graph: FactorGraph, states: ArrayLike, name: str = "states") -> IntArray:

@@ -230,3 +230,11 @@ class FactorTables:
 def is_single(potentials: Any) -> bool:
     """Whether potentials are one set, as a list of tables or a vector, and not a matrix of several."""
     return isinstance(potentials, list | tuple) or np.ndim(potentials) == 1
+
+
+def indicator(graph: FactorTables, states: Any) -> FloatArray:
+    """A configuration as a point: one in the entry that it picks of every table."""
+    out, y = np.zeros(graph.size), np.asarray(states)
+    for numbers, scope, _, strides in graph.by_arity:
+        out[graph.offsets[numbers] + (y[scope] * strides).sum(1)] = 1.0
+    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_real
 from ...inference.frank_wolfe import REST, TINY, FreeEnergy, maximize
+from ...inference.oracle import SHARES, Oracle, oracle_name, solver_of
 
 
 class MatchingEnergy(FreeEnergy):
@@ -21,16 +23,38 @@ class MatchingEnergy(FreeEnergy):
     weights : array of shape (edges,)
         All finite.
     rho : float, from 0 to 1
+    oracle : Oracle, object with argmax, or callable, optional
+        A solver for best matchings. An `Oracle` takes weights of edges as one vector; others take potentials as the
+        structure does, and answer with a matching as the structure has it. Default: the structure's own.
     """
 
     structure: Any
     weights: FloatArray
     rho: float
 
-    solver, delta = "the solver for best matchings", 0.0
-
-    def __init__(self, structure: Any, weights: FloatArray, rho: float = 1.0) -> None:
+    def __init__(self, structure: Any, weights: FloatArray, rho: float = 1.0, oracle: Any = None) -> None:
         self.structure, self.weights, self.rho = structure, weights, rho
+        self.delta: float = 0.0  # the largest error of an answer so far
+        self.oracle: Oracle | None = None
+        self.solver: str = "the solver for best matchings"
+        if oracle is not None:
+            self.oracle = oracle if isinstance(oracle, Oracle) else solver_of(self._as_given(oracle), self._point)
+            self.solver = f"oracle {oracle_name(self.oracle)}"
+
+    def _as_given(self, oracle: Any) -> Callable[[FloatArray], Any]:
+        """A solver that takes potentials in the shape that the structure has them in."""
+        function = getattr(oracle, "argmax", oracle)
+        if not callable(function):
+            raise ValueError(f"oracle must be an object with argmax(potentials), or a function; got {type(oracle).__name__}")
+
+        @functools.wraps(function)
+        def ask(scores: FloatArray) -> Any:
+            return function(self.structure.as_given(scores[None])[0])
+
+        return ask
+
+    def _point(self, y: Any) -> FloatArray:
+        return np.asarray(self.structure.indicators(np.atleast_2d(np.asarray(y)))[0])
 
     def _parts(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """tau, 1 - tau, and what is missing to one at vertices (nothing for perfect matchings), none of them zero."""
@@ -83,11 +107,29 @@ class MatchingEnergy(FreeEnergy):
         return slope
 
     def best(self, scores: FloatArray) -> FloatArray:
-        y = self.structure.best(scores[None])
-        return np.asarray(self.structure.indicators(y)[0])
+        if self.oracle is None:
+            return np.asarray(self.structure.indicators(self.structure.best(scores[None]))[0])
+        answer = self.oracle(scores)
+        if answer.point.shape != scores.shape:
+            raise ValueError(f"{self.solver} must answer with {len(scores)} shares, got shape {answer.point.shape}")
+        self._check(answer.point)
+        self.delta = max(self.delta, answer.delta)
+        return answer.point
+
+    def _check(self, point: FloatArray) -> None:
+        """Refuse an answer that is no matching."""
+        s = self.structure
+        degrees = np.bincount(s.ends.ravel(), weights=np.repeat(point, 2), minlength=s.n_vertices)
+        wrong = np.abs(degrees - 1.0) > SHARES if s.perfect else degrees > 1.0 + SHARES
+        if wrong.any():
+            v = int(np.argmax(wrong))
+            raise ValueError(f"{self.solver} must answer with a matching: vertex {v} is in {degrees[v]:g} of its edges")
 
     def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
-        return -np.inf  # the solver is the structure's own
+        """The score of the structure's own best matching, where another solver was asked."""
+        if self.oracle is None:
+            return -np.inf
+        return float(scores @ self.structure.indicators(self.structure.best(scores[None]))[0])
 
     def start(self) -> FloatArray:
         return np.asarray(self.structure.indicators(covering(self.structure)))
@@ -137,11 +179,13 @@ def matching_frank_wolfe(
     structure: Any,
     weights: FloatArray,
     rho: float = 1.0,
+    oracle: Any = None,
     variant: str = "blended",
     tol: float = 1e-6,
     max_iter: int = 10_000,
 ) -> Result:
-    """Free energies of matchings as in `matching_bethe`, through best matchings only.
+    """Free energies of matchings as in `matching_bethe`, through best matchings only, which `oracle` finds (see
+    `MatchingEnergy`).
 
     On graphs that are not bipartite, the maximum is over the hull of matchings, which is smaller than what messages see.
     """
@@ -150,7 +194,7 @@ def matching_frank_wolfe(
     weights = structure.rows(weights)
     if not np.isfinite(weights).all():
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
-    found = [maximize(MatchingEnergy(structure, row, rho), variant, tol, max_iter) for row in weights]
+    found = [maximize(MatchingEnergy(structure, row, rho, oracle), variant, tol, max_iter) for row in weights]
     value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
     status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
     calls = max(one[3] for one in found)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ...core.contracts.progress import DualPoint
 from ...core.errors import ModelFileError
 from ...core.parameters import Check, count, flag, real, threads, verbosity
 from ...core.results import FloatArray, IntArray
 from ...core.types import MatchingLike, SampleWeight, SolverLike
 from ...core.validation import check_real, check_weights
-from ...estimators.convergence import unsettled
+from ...estimators.convergence import certified_gap, unsettled
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
 from ...estimators.trained import Trained, solver_like, training
@@ -50,9 +51,8 @@ class MatchingCRF(ListInput, Trained):
         Rows are matched with columns. Else all vertices are of one kind.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``, or ``"block_frank_wolfe"`` (see `BlockFrankWolfe`), which needs
-        best matchings only to learn. With ``bipartite=False`` its steps stay within means of matchings, while the objective
-        and `gap_` are those of all numbers of edges with degrees of one, a larger set: it may end above the minimum, and the
-        gap then does not fall to `tol`.
+        best matchings only to learn. With ``bipartite=False`` it maximises over means of matchings, and certifies that;
+        others do over all numbers of edges with degrees of one, a larger set.
     max_iter : int
         Most iterations of the solver.
     tol : float
@@ -70,6 +70,8 @@ class MatchingCRF(ListInput, Trained):
         A weight for each feature; for features of vertices a matrix, see Notes.
     gap_ : float
         The objective is at most so much above its minimum.
+    n_oracle_calls_ : int
+        With ``solver="block_frank_wolfe"``, how often best matchings were asked for.
     n_iter_, trace_, status_
 
     Notes
@@ -154,9 +156,14 @@ class MatchingCRF(ListInput, Trained):
         target = self.tol * objective.scale  # for each vertex
         solution = self._minimize(objective, self._start(objective.size), tol=0.0, gap_tol=target)
         self.parameters_ = np.array(solution.parameters).reshape(shape)
-        self.kind_, self.gap_ = kind, float(solution.point.gap)
+        self.kind_, self.gap_ = kind, certified_gap(solution.point)
         self._store_run(solution)
-        also = unsettled(*(result for _, result in solution.point.found))
+        self._forget("n_oracle_calls_")
+        also = ""
+        if isinstance(solution.point, DualPoint):  # best matchings only: no messages were passed
+            self.n_oracle_calls_ = solution.point.n_calls
+        else:
+            also = unsettled(*(result for _, result in solution.point.found))
         if not also and self.gap_ > target:
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({target:.1e})"
         self._warn_if_short(solution, also)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,30 @@ from ..engines.frank_wolfe import MatchingEnergy
 from ..features import EdgeMap
 
 
-def matching_blocks(structure: Any, features: EdgeMap, weights: FloatArray, rho: float) -> list[Block]:
+def matching_blocks(
+    structure: Any,
+    features: EdgeMap,
+    weights: FloatArray,
+    observed: FloatArray,
+    rho: float,
+    oracle: Callable[..., Any] | None = None,
+) -> list[Block]:
     """The blocks of the dual for examples on one graph, at the mean of matchings that have every edge.
 
     Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
     likelihood itself maximises over.
     """
-    energy = MatchingEnergy(structure, np.zeros(structure.n_edges), rho)
-    first = energy.start().mean(0)
+    energy = MatchingEnergy(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
     blocks = []
-    for b, weight in enumerate(weights.tolist()):
+    for b, (weight, y) in enumerate(zip(weights.tolist(), observed, strict=True)):
         example = features.example(b)
         blocks.append(
             Block(
-                first.copy(),
                 energy,
                 lambda theta, m=example: m.forward(theta)[0],  # type: ignore[misc]
                 lambda tau, m=example: m.adjoint(tau[None]),  # type: ignore[misc]
                 weight,
+                y,
             )
         )
     return blocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -94,10 +94,14 @@ class MatchingLikelihood(PenalizedObjective):
                 found.append((W, result))
         return found
 
-    def blocks(self) -> DualBlocks:
-        """The dual, at its start."""
+    def blocks(self, oracle: Callable[..., Any] | None = None) -> DualBlocks:
+        """The dual, at its start; `oracle` makes solvers for best matchings from structures."""
         rho = 1.0 if self.rho is None else self.rho
-        blocks = [b for g in self.groups for b in matching_blocks(g.structure, g.features, g.weights, rho)]
+        blocks = [
+            block
+            for g in self.groups
+            for block in matching_blocks(g.structure, g.features, g.weights, g.observed, rho, oracle)
+        ]
         return DualBlocks(blocks, self.observed, self.l2, workers=self.groups[0].structure.workers)
 
     def at(self, parameters: FloatArray) -> MatchingPoint:

@@ -1,0 +1,54 @@
+"""Sets of a fixed number of items (conditional Bernoulli distributions), by elementary symmetric polynomials."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .jit import kernel
+
+
+@kernel
+def tilt(tau, b, exactly, w, left, right, tol, max_sweeps):
+    """Find log-odds w such that sets of (exactly, or at most) b items, with odds exp(w), have items with probabilities tau.
+
+    Coordinate descent of ``log Z(w) - tau . w``, whose minimum is the entropy. `w` is where it begins, and is overwritten;
+    `left` and `right` are workspaces of (items + 1) x (b + 1). Returns log Z and the largest error of a probability.
+    """
+    n = len(tau)
+    error = np.inf
+    log_z = 0.0
+    for _ in range(max_sweeps):
+        right[n, :] = -np.inf
+        right[n, 0] = 0.0
+        for e in range(n - 1, -1, -1):
+            right[e, 0] = 0.0
+            for k in range(1, b + 1):
+                right[e, k] = np.logaddexp(right[e + 1, k], right[e + 1, k - 1] + w[e])
+        left[0, :] = -np.inf
+        left[0, 0] = 0.0
+        error = 0.0
+        for e in range(n):
+            without, room = -np.inf, -np.inf  # sets of the others: with b of them, and with one less
+            for j in range(b + 1):
+                for k in range(b + 1 - j):
+                    if exactly and j + k < b - 1:
+                        continue
+                    term = left[e, j] + right[e + 1, k]
+                    if j + k < b and (not exactly or j + k == b - 1):
+                        room = np.logaddexp(room, term)
+                    if not exactly or j + k == b:
+                        without = np.logaddexp(without, term)
+            if tau[e] > 0.0 and tau[e] < 1.0 and room > -np.inf and without > -np.inf:
+                odds = w[e] + room - without
+                error = max(error, abs(1.0 / (1.0 + np.exp(-odds)) - tau[e]))
+                w[e] = np.log(tau[e]) - np.log1p(-tau[e]) + without - room
+            left[e + 1, 0] = 0.0
+            for k in range(1, b + 1):
+                left[e + 1, k] = np.logaddexp(left[e, k], left[e, k - 1] + w[e])
+        if error <= tol:
+            break
+    log_z = left[n, b]
+    if not exactly:
+        for k in range(b):
+            log_z = np.logaddexp(log_z, left[n, k])
+    return log_z, error
