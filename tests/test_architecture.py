@@ -33,6 +33,7 @@ FAMILIES = {
     "bayesnet": {"softmax", "chain", "graph"},
     "matching": set(),
     "tree": set(),
+    "oracle": set(),
 }
 #: Layers of a family: a file sees its own and those before it. `registry` finds engines and oracles by name.
 LAYERS = ("kernels", "structure", "features", "engines", "oracles", "bounds", "objective", "data", "estimators")

@@ -22,6 +22,7 @@ from .graph.estimators.markov_network import MarkovNetwork as MarkovNetwork
 from .graph.estimators.tradeoff import tradeoff as tradeoff
 from .matching.estimators.matching_crf import MatchingCRF as MatchingCRF
 from .objectives.composite.likelihood import CompositeLikelihood as CompositeLikelihood
+from .oracle.estimators.oracle_crf import OracleCRF as OracleCRF
 from .softmax.estimators.latent_softmax import LatentSoftmax as LatentSoftmax
 from .softmax.estimators.max_entropy import MaxEnt as MaxEnt
 from .softmax.estimators.softmax_regression import SoftmaxRegression as SoftmaxRegression, l1_max as l1_max

@@ -106,6 +106,7 @@ class Trained(SavedModel, BaseEstimator):
         max_iter: int | None = None,
         tol: float | None = None,
         gap_tol: float | None = None,
+        time_limit: float | None = None,
     ) -> Solution:
         """Run a solver, the constructor's by default, with the constructor's limits and progress."""
         return minimize(
@@ -113,6 +114,7 @@ class Trained(SavedModel, BaseEstimator):
             max_iter=self.max_iter if max_iter is None else max_iter,
             tol=self.tol if tol is None else tol,
             gap_tol=gap_tol,
+            time_limit=time_limit,
             callbacks=[*self._progress(), *callbacks],
         )
 

@@ -15,8 +15,8 @@ from ..matching.oracles.b_matching import BMatchingOracle as BMatchingOracle
 from .entropies import (
     Entropy as Entropy,
     GroupEntropy as GroupEntropy,
+    IndependentEntropy as IndependentEntropy,
     PartGroup as PartGroup,
     SeparableEntropy as SeparableEntropy,
-    independent_entropy as independent_entropy,
 )
 from .oracle import Answer as Answer, Oracle as Oracle, UserOracle as UserOracle

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ..core.results import FloatArray, IntArray
+from ..numerics.exchanges import Vertices
 
 #: Shares below which a configuration is dropped.
 LEAST_SHARE = 1e-15
@@ -33,6 +34,8 @@ class ActiveSet:
     first : array of shape (configurations, parts)
     floor : float
         The part of the mean of `first` that stays.
+    image : callable, optional
+        What a configuration adds to the parameters' side, for `Vertices`.
 
     Attributes
     ----------
@@ -43,8 +46,9 @@ class ActiveSet:
     floor: float
     tau: FloatArray
 
-    def __init__(self, first: FloatArray, floor: float) -> None:
-        self._since = 0
+    def __init__(self, first: FloatArray, floor: float, image: Callable[[FloatArray], FloatArray] | None = None) -> None:
+        self._since, self._image = 0, image
+        self._images: list[FloatArray] = []
         self.floor, self._first = floor, first.mean(0)
         self._places: list[IntArray] = []
         self._sizes: list[FloatArray] = []
@@ -66,6 +70,7 @@ class ActiveSet:
                 return k
         self._places.append(places)
         self._sizes.append(sizes)
+        self._images.append(np.zeros(0) if self._image is None else self._image(vertex))
         self.shares = np.append(self.shares, 0.0)
         self._flatten()
         return len(self._places) - 1
@@ -74,6 +79,21 @@ class ActiveSet:
         self._flat = np.concatenate([*self._places, np.zeros(0, np.int64)])
         self._values = np.concatenate([*self._sizes, np.zeros(0)])
         self._owner = np.repeat(np.arange(len(self)), [len(places) for places in self._places])
+
+    @property
+    def binary(self) -> bool:
+        """Whether all configurations are sets of parts."""
+        return bool((self._values == 1.0).all())
+
+    def vertices(self) -> Vertices:
+        """All configurations as compiled exchanges take them; what these do to shares is done here."""
+        starts = np.concatenate(([0], np.cumsum([len(places) for places in self._places])))
+        return Vertices(starts, self._flat, np.array(self._images), self.shares)
+
+    def moved(self) -> None:
+        """Shares were moved: sum the mean anew."""
+        self._since = FRESH
+        self._tidy()
 
     def scores(self, gradient: FloatArray) -> FloatArray:
         """The score of each configuration."""
@@ -114,6 +134,7 @@ class ActiveSet:
         if not kept.all():
             chosen = np.flatnonzero(kept).tolist()
             self._places, self._sizes = [self._places[k] for k in chosen], [self._sizes[k] for k in chosen]
+            self._images = [self._images[k] for k in chosen]
             self.shares = self.shares[kept]
             self._flatten()
         if self._since >= FRESH or not kept.all():

@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_flag
 from ..numerics.cardinality import tilt
+from ..numerics.exchanges import GroupTerms, group_terms
 from .frank_wolfe import TINY
 
 #: The least that probabilities are from one: their logarithms must be finite.
 REST = 1e-15
 #: Accuracy of probabilities of sets of several parts, and most sweeps to reach it.
 EXACT, SWEEPS = 1e-12, 2000
+#: What is missing to b in a group that is full.
+FULL = 1e-7
 
 
 class Entropy(Protocol):
@@ -32,6 +35,10 @@ class Entropy(Protocol):
     def gradient(self, tau: FloatArray) -> FloatArray: ...
     def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
         """The slope of the value at steps in a direction."""
+        ...
+
+    def terms(self, size: int) -> GroupTerms | None:
+        """The same as compiled exchanges take it, if they can."""
         ...
 
 
@@ -82,6 +89,9 @@ class SeparableEntropy:
         d, t = direction[used], tau[used]
         return lambda step: float(d @ self.derivative(_inside(t + step * d)))
 
+    def terms(self, size: int) -> GroupTerms | None:
+        return None
+
 
 def _inside(tau: FloatArray) -> FloatArray:
     return np.clip(tau, TINY, 1.0 - REST)
@@ -96,9 +106,15 @@ def _log_odds_against(tau: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(-tau) - np.log(tau))
 
 
-def independent_entropy() -> SeparableEntropy:
+class IndependentEntropy(SeparableEntropy):
     """The sum of the binary entropies of all parts: no distribution with these probabilities has more."""
-    return SeparableEntropy(_binary, _log_odds_against, upper=True)
+
+    def __init__(self) -> None:
+        super().__init__(_binary, _log_odds_against, upper=True)
+
+    def terms(self, size: int) -> GroupTerms:
+        none = np.zeros(0, np.int64)
+        return group_terms(np.ones(size), np.zeros(size), np.zeros(0), none, none)
 
 
 class PartGroup(NamedTuple):
@@ -162,6 +178,11 @@ class GroupEntropy:
         """Whether it is above the entropy."""
         return self._upper
 
+    def terms(self, size: int) -> GroupTerms | None:
+        if self._large:
+            return None
+        return group_terms(1.0 - self._total, self._single, self._slack, self._flat, self._owner)
+
     def _rest(self, tau: FloatArray) -> FloatArray:
         """What is missing to one in groups."""
         return np.asarray(1.0 - np.bincount(self._owner, tau[self._flat], len(self.rho)))
@@ -206,7 +227,8 @@ class GroupEntropy:
         w = self._odds.get(k)
         w = np.log(t) - np.log1p(-t) if w is None else w.copy()
         left, right = np.empty((len(t) + 1, group.b + 1)), np.empty((len(t) + 1, group.b + 1))
-        log_z, _ = tilt(t, group.b, group.exactly, w, left, right, EXACT, SWEEPS)
+        exactly = group.exactly or float(t.sum()) >= group.b - FULL  # where no set with fewer is left, odds are infinite
+        log_z, _ = tilt(t, group.b, exactly, w, left, right, EXACT, SWEEPS)
         self._odds[k] = w
         return float(log_z - t @ w), w
 

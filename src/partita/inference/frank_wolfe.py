@@ -14,6 +14,7 @@ import numpy as np
 from ..core.errors import NumericalError
 from ..core.results import FloatArray
 from ..core.validation import check_choice, check_count, check_real
+from ..numerics.exchanges import GroupTerms
 from .active_set import ActiveSet, line_search
 
 #: Plain with line search; exchanges between active configurations and the best; the same among active ones only, as long as
@@ -49,6 +50,10 @@ class FreeEnergy(Protocol):
     def start(self) -> FloatArray:
         """Configurations whose mean has no zero that can be avoided, one per row."""
         ...
+
+    def compiled(self) -> tuple[GroupTerms, FloatArray] | None:
+        """The entropy and the fixed scores as compiled exchanges take them, if they can."""
+        return None
 
     def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
         """The slope of the value at steps in a direction."""

@@ -13,11 +13,17 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..inference.active_set import ActiveSet, line_search
 from ..inference.frank_wolfe import LAZY, FreeEnergy, certified
+from ..numerics.corrective import correct
+from ..numerics.exchanges import Place, exchange
 
 #: The longest plain step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
 LONGEST = 0.99
 #: The part of the first mean that stays in a mean of configurations, and most exchanges within it for one call of a solver.
 FLOOR, TURNS = 1e-10, 30
+#: Most turns of a block one after the other without asking its solver: other blocks move parameters meanwhile.
+SKIPPED = 2
+#: Newton steps on all shares at once, where that takes at most so many operations; else exchanges of two at a time.
+NEWTON_STEPS, CORRECTIVE = 30, 3e7
 #: How close marginals come to those of parameters that a run begins with, and the calls that may take.
 NEAR, CALLS = 1e-2, 10
 
@@ -50,12 +56,13 @@ class Block:
     gap: float = field(init=False, default=np.inf)  # what the last answer said
     calls: int = field(init=False, default=0)
     promise: float = field(init=False, default=np.inf)  # exchanges that gain less wait for the solver
+    skipped: int = field(init=False, default=0)  # turns without the solver since the last one with it
     active: ActiveSet | None = field(init=False, default=None)
     summed: FloatArray | None = field(init=False, default=None)  # of marginals, for their mean
     since: float = field(init=False, default=0.0)  # the weight of means up to which it was summed
 
     def __post_init__(self) -> None:
-        self.first = self.energy.start()
+        self.first, self.compiled = self.energy.start(), self.energy.compiled()
         self.tau = self.first.mean(0)
 
     def best(self, scores: FloatArray, tau: FloatArray, known: float = -np.inf) -> tuple[FloatArray, float]:
@@ -163,6 +170,8 @@ class DualBlocks:
 
     def certify(self, mean: bool = False) -> Certified:
         """Where it is, or the mean of where it was, with its gap: one call of the solver for each block."""
+        if not mean:  # what many steps have rounded is not in it
+            self._d = self._observed - sum(block.weight * block.adjoint(block.tau) for block in self.blocks)
         d, taus = self._mean() if mean else (self._d, [block.tau for block in self.blocks])
         theta = d / self._penalty
 
@@ -194,27 +203,64 @@ class DualBlocks:
         """
         self._leave(block)
         if block.active is None:
-            block.active = ActiveSet(block.first, FLOOR)
+            block.active = ActiveSet(block.first, FLOOR, block.adjoint)
         active = block.active
         others = _Others(block, self.parameters, self._penalty) if held is None else _Others(block, held, np.inf)
-        for turn in range(TURNS + 1):
-            gradient = others.gradient()
-            scores = active.scores(gradient)
-            worst, local = int(np.argmin(scores)), int(np.argmax(scores))
-            lazy = variant == "blended" and scores[local] - scores[worst] >= block.promise
-            if not lazy or turn == TURNS or not self._moved(block, others, active.exchange(worst, local, others)):
-                break
-        if lazy and turn == TURNS:
+        if variant == "blended" and self._among_known(block, others) and block.skipped < SKIPPED:
+            block.skipped += 1
             return block.weight * block.gap
-        vertex, block.gap = block.best(gradient, block.tau, float(scores[local]))
+        block.skipped = 0
+        gradient = others.gradient()
+        scores = active.scores(gradient)
+        vertex, block.gap = block.best(gradient, block.tau, float(scores.max()))
         block.promise = LAZY * min(block.promise, block.gap)
         if block.gap > 0.0:
-            taker = active.add(vertex)
-            step = active.exchange(worst, taker, others) if taker != worst else 0.0
+            taker, giver = active.add(vertex), int(np.argmin(scores))
+            step = active.exchange(giver, taker, others) if taker != giver else 0.0
             if not step > 0.0:
                 step = active.toward(taker, others)
             self._moved(block, others, step)
         return block.weight * block.gap
+
+    def _among_known(self, block: Block, others: _Others) -> bool:
+        """Moves between configurations that are known, as long as that pays; whether the solver can wait."""
+        active = block.active
+        assert active is not None
+        if block.promise == np.inf:
+            return False
+        if block.compiled is not None and active.binary:
+            return self._compiled(block, active, others)
+        for turn in range(TURNS):
+            scores = active.scores(others.gradient())
+            worst, local = int(np.argmin(scores)), int(np.argmax(scores))
+            if scores[local] - scores[worst] < block.promise:
+                return turn > 0
+            if not self._moved(block, others, active.exchange(worst, local, others)):
+                return False
+        return True
+
+    def _compiled(self, block: Block, active: ActiveSet, others: _Others) -> bool:
+        """The same in one call."""
+        assert block.compiled is not None
+        terms, fixed = block.compiled
+        used = np.bincount(np.repeat(np.arange(len(terms.slack)), np.diff(terms.group_starts)), block.tau[terms.group_parts])
+        rest = 1.0 - np.concatenate([used, np.zeros(len(terms.slack) - len(used))])
+        place = Place(block.tau.copy(), rest, others.theta.copy())
+        scaling = np.broadcast_to(np.asarray(block.weight / others.penalty, dtype=np.float64), place.theta.shape).copy()
+        vertices, before = active.vertices(), active.shares.copy()
+        arguments = (terms, fixed, vertices, place, scaling, 1.0 - FLOOR, block.promise)
+        newton = len(active) ** 2 * len(vertices.parts) <= CORRECTIVE
+        turns, difference = correct(*arguments, NEWTON_STEPS) if newton else (0, np.inf)
+        if not turns:
+            turns, difference = exchange(*arguments, TURNS)
+        if turns:
+            active.shares /= active.shares.sum()
+            change = (active.shares - before) @ vertices.images
+            self._d = self._d - (1.0 - FLOOR) * block.weight * change
+            active.moved()
+            block.tau = active.tau
+            others.follow(self.parameters)
+        return bool(turns and difference < block.promise)
 
     def _moved(self, block: Block, others: _Others, step: float) -> bool:
         """Keep d in step with the marginals of a block."""

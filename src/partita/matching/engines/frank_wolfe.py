@@ -12,6 +12,7 @@ from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_real
 from ...inference.frank_wolfe import REST, TINY, FreeEnergy, maximize
 from ...inference.oracle import SHARES, Oracle, oracle_name, solver_of
+from ...numerics.exchanges import GroupTerms, group_terms
 
 
 class MatchingEnergy(FreeEnergy):
@@ -105,6 +106,12 @@ class MatchingEnergy(FreeEnergy):
             return out
 
         return slope
+
+    def compiled(self) -> tuple[GroupTerms, FloatArray]:
+        s, both = self.structure, np.full(self.structure.n_edges, 2.0 * self.rho)
+        slack = np.full(s.n_vertices, 0.0 if s.perfect else self.rho)
+        edges = np.repeat(np.arange(s.n_edges), 2)
+        return group_terms(1.0 - both, both, slack, edges, s.ends.ravel()), self.weights
 
     def best(self, scores: FloatArray) -> FloatArray:
         if self.oracle is None:

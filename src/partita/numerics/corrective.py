@@ -1,0 +1,224 @@
+"""Fully corrective Frank-Wolfe: the best shares of known configurations, by Newton steps on all of them at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .exchanges import REST, TINY, slope_of_part_with_groups
+from .jit import kernel
+
+#: What is added to the diagonal of the Hessian, relative to it: configurations may depend on each other.
+RIDGE = 1e-10
+#: Shares below which a configuration has none.
+NONE = 1e-15
+
+
+@kernel
+def curvature(terms, place, e):
+    """Minus the second derivative of the entropy in one part, that of its groups left out."""
+    t = min(max(place.tau[e], TINY), 1.0 - REST)
+    return terms.own[e] / (t * (1.0 - t)) + terms.single[e] / t
+
+
+@kernel
+def hessian(terms, vertices, place, scaling, keep, free, column, counts, M):
+    """Minus the Hessian in the shares of the `free` configurations. `column` is their number among these, or -1."""
+    n, size = len(free), len(place.tau)
+    M[:n, :n] = 0.0
+    of_part, ends = np.empty(counts[size], np.int64), counts[:size].copy()
+    for v in free:
+        for at in range(vertices.starts[v], vertices.starts[v + 1]):
+            e = vertices.parts[at]
+            of_part[ends[e]] = column[v]
+            ends[e] += 1
+    for e in range(size):
+        if ends[e] == counts[e]:
+            continue
+        d = keep * keep * curvature(terms, place, e)
+        for a in range(counts[e], ends[e]):
+            for b in range(counts[e], ends[e]):
+                M[of_part[a], of_part[b]] += d
+    usage = np.zeros(n)
+    for g in range(len(terms.slack)):
+        if terms.slack[g] == 0.0:
+            continue
+        usage[:] = 0.0
+        for at in range(terms.group_starts[g], terms.group_starts[g + 1]):
+            e = terms.group_parts[at]
+            for a in range(counts[e], ends[e]):
+                usage[of_part[a]] += keep
+        d = terms.slack[g] / max(place.rest[g], TINY)
+        for a in range(n):
+            if usage[a] != 0.0:
+                for b in range(n):
+                    M[a, b] += d * usage[a] * usage[b]
+    for a in range(n):
+        for b in range(n):
+            total = 0.0
+            for k in range(len(scaling)):
+                total += vertices.images[free[a], k] * vertices.images[free[b], k] * scaling[k]
+            M[a, b] += keep * keep * total
+
+
+@kernel
+def solve(M, n, g, d, z):
+    """The Newton direction d among vectors that sum to zero; False if there is none. M is overwritten."""
+    for a in range(n):
+        M[a, a] *= 1.0 + RIDGE
+        M[a, a] += 1e-300
+    for a in range(n):
+        for b in range(a + 1):
+            total = M[a, b]
+            for k in range(b):
+                total -= M[a, k] * M[b, k]
+            if a == b:
+                if not total > 0.0:
+                    return False
+                M[a, a] = np.sqrt(total)
+            else:
+                M[a, b] = total / M[b, b]
+    for right in range(2):
+        x = d if right == 0 else z
+        for a in range(n):
+            total = g[a] if right == 0 else 1.0
+            for k in range(a):
+                total -= M[a, k] * x[k]
+            x[a] = total / M[a, a]
+        for a in range(n - 1, -1, -1):
+            total = x[a]
+            for k in range(a + 1, n):
+                total -= M[k, a] * x[k]
+            x[a] = total / M[a, a]
+    top, bottom = 0.0, 0.0
+    for a in range(n):
+        top += d[a]
+        bottom += z[a]
+    for a in range(n):
+        d[a] -= z[a] * top / bottom
+    return True
+
+
+@kernel
+def slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, step):
+    """The slope along a direction at a step."""
+    out = rise - step * bend
+    for e in moved:
+        t = min(max(place.tau[e] + step * direction[e], TINY), 1.0 - REST)
+        log_t = np.log(t)
+        out += direction[e] * (fixed[e] + terms.own[e] * (np.log1p(-t) - log_t) - terms.single[e] * (1.0 + log_t))
+    for g in range(len(terms.slack)):
+        if terms.slack[g] != 0.0 and leaving[g] != 0.0:
+            out += terms.slack[g] * leaving[g] * (1.0 + np.log(max(place.rest[g] - step * leaving[g], TINY)))
+    return out
+
+
+@kernel
+def best_step(terms, fixed, place, moved, direction, leaving, rise, bend, longest):
+    """The step at which the slope vanishes, by secants within a bracket."""
+    lo, hi = 0.0, longest
+    at_lo = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, 0.0)
+    if at_lo <= 0.0:
+        return 0.0
+    at_hi = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, hi)
+    if at_hi >= 0.0:
+        return longest
+    first, halve = at_lo, False
+    for _ in range(40):
+        width = hi - lo
+        part = 0.5 if halve else min(max(at_lo / (at_lo - at_hi), 0.01), 0.99)
+        step = lo + part * width
+        now = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, step)
+        if now > 0.0:
+            lo, at_lo = step, now
+        else:
+            hi, at_hi = step, now
+        halve = hi - lo > 0.5 * width
+        if abs(now) <= 1e-2 * first or hi - lo <= 1e-15 * longest:
+            break
+    return lo if lo > 0.0 else 0.5 * hi
+
+
+@kernel
+def correct(terms, fixed, vertices, place, scaling, keep, promise, most):
+    """Newton steps on the shares of all known configurations until none is better than another by `promise`.
+
+    Arguments are those of `exchanges.exchange`. Returns the number of steps, and the difference of scores at the end.
+    """
+    n, size, width = len(vertices.shares), len(place.tau), len(place.theta)
+    gradient, direction, leaving = np.empty(size), np.zeros(size), np.zeros(len(place.rest))
+    scores, column = np.empty(n), np.full(n, -1)
+    M, g, d, z = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n)
+    counts = np.zeros(size + 1, np.int64)
+    for at in range(len(vertices.parts)):
+        counts[vertices.parts[at] + 1] += 1
+    used = np.flatnonzero(counts[1:] > 0)
+    counts = np.cumsum(counts)
+    difference = np.inf
+    for turn in range(most + 1):
+        for e in used:
+            gradient[e] = fixed[e] + slope_of_part_with_groups(terms, place, e)
+        high, low, best = -np.inf, np.inf, -1
+        for v in range(n):
+            scores[v] = 0.0
+            for k in range(width):
+                scores[v] += place.theta[k] * vertices.images[v, k]
+            for at in range(vertices.starts[v], vertices.starts[v + 1]):
+                scores[v] += gradient[vertices.parts[at]]
+            if scores[v] > high:
+                high, best = scores[v], v
+            if vertices.shares[v] > NONE:
+                low = min(low, scores[v])
+        difference = high - low
+        if turn == most or difference < promise:
+            return turn, difference
+        if not vertices.shares[best] > NONE:
+            return turn, difference  # it needs a share first
+        free = np.flatnonzero(vertices.shares > NONE)
+        for a in range(len(free)):
+            column[free[a]] = a
+            g[a] = keep * (scores[free[a]] - high)
+        hessian(terms, vertices, place, scaling, keep, free, column, counts, M)
+        if not solve(M, len(free), g, d, z):
+            return turn, difference
+        # what is nearly nothing and wants to be less goes at once, and does not stop the others; it is worth little
+        worthless = 0.01 * promise / (30.0 * n)
+        for a in range(len(free)):
+            v = free[a]
+            if v != best and vertices.shares[v] < worthless and d[a] < 0.0 and vertices.shares[v] + d[a] <= 0.0:
+                d[column[best]] += d[a] + vertices.shares[v]
+                d[a] = -vertices.shares[v]
+        longest, rise, bend = 1.0, 0.0, 0.0
+        for a in range(len(free)):
+            v = free[a]
+            if d[a] < 0.0 and d[a] != -vertices.shares[v]:
+                longest = min(longest, -vertices.shares[v] / d[a])
+            for at in range(vertices.starts[v], vertices.starts[v + 1]):
+                direction[vertices.parts[at]] += keep * d[a]
+        for k in range(width):
+            image = 0.0
+            for a in range(len(free)):
+                image += keep * d[a] * vertices.images[free[a], k]
+            rise += place.theta[k] * image
+            bend += image * image * scaling[k]
+        for group in range(len(terms.slack)):
+            for at in range(terms.group_starts[group], terms.group_starts[group + 1]):
+                leaving[group] += direction[terms.group_parts[at]]
+        # one that is worth it may be longer than Newton's: entropies are steep at the border
+        step = best_step(terms, fixed, place, used, direction, leaving, rise, bend, longest)
+        if step > 0.0:
+            for k in range(width):
+                image = 0.0
+                for a in range(len(free)):
+                    image += keep * d[a] * vertices.images[free[a], k]
+                place.theta[k] -= step * image * scaling[k]
+            for a in range(len(free)):
+                vertices.shares[free[a]] = max(vertices.shares[free[a]] + step * d[a], 0.0)
+            for e in used:
+                place.tau[e] += step * direction[e]
+            for group in range(len(terms.slack)):
+                place.rest[group] -= step * leaving[group]
+        direction[:] = 0.0
+        leaving[:] = 0.0
+        if not step > 0.0:
+            return turn, difference
+    return most, difference
