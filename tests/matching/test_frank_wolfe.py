@@ -91,7 +91,7 @@ def test_hull_of_matchings_is_inside_what_messages_see(rng):
 def test_the_dual_learns_what_the_primal_learns(options, rng):
     X = rng.standard_normal((8, 2, 5, 5))
     y = [BipartiteMatching(5).argmax(x[0] - x[1] + rng.gumbel(size=(5, 5)))[0] for x in X]
-    best = MatchingCRF(l2=2.0).fit(X, y)
+    best = MatchingCRF(likelihood="bethe", l2=2.0).fit(X, y)
     with pytest.warns(UserWarning, match="iteration limit"):
         found = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=500, tol=1e-12).fit(X, y)
     assert found.trace_.gap[-1] >= found.trace_.objective[-1] - best.trace_.objective[-1] - 1e-9
@@ -100,11 +100,11 @@ def test_the_dual_learns_what_the_primal_learns(options, rng):
 
 
 def test_the_dual_value_is_above_every_likelihood(rng):
-    from partita.matching.data import read_examples
+    from partita.matching.data import Reading, read_examples
     from partita.matching.objective.likelihood import Group, MatchingLikelihood
 
     X = rng.standard_normal((4, 3, 4, 4))
-    batches, _, _ = read_examples(list(X), True, True, 1)
+    batches, _ = read_examples(list(X), Reading(bipartite=True, allow_unmatched=False, n_jobs=1))
     s, features = batches[0].structure, batches[0].features
     y = s.indicators(np.array([rng.permutation(4) for _ in range(4)]))
     objective = MatchingLikelihood([Group(s, features, y, np.ones(4))], 1.0)

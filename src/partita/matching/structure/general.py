@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from ...core.arrays.potentials import real_array, whole_array
+from ...core.arrays.sparse import with_narrow_indices
 from ...core.enumeration import check_few
 from ...core.memory import check_memory, product
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_count, check_flag
-from ..kernels import many, permanent
+from ..kernels import covariances, many, permanent
 from ..registry import find_engine
 from .common import Matchings, which_example
 
@@ -135,6 +140,24 @@ class Matching(Matchings):
             marginals[:] = tau[:, self.ends[:, 0], self.ends[:, 1]]
         self._check_range(flat, log_z)
         return self.check_possible(log_z + shift)
+
+    def covariances(self, flat: FloatArray, directions: FloatArray) -> FloatArray:
+        A, alone, _ = self._scaled(flat)
+        size = np.abs(directions).max(axis=1, keepdims=True)
+        D = self.matrices(directions / np.where(size > 0.0, size, 1.0))
+        out = np.empty_like(A)
+        self.for_each(covariances.pairings, flat, A, alone, D, out)
+        return np.asarray(out[:, self.ends[:, 0], self.ends[:, 1]] * size)
+
+    @cached_property
+    def two_sided(self) -> bool:
+        """Whether the graph is bipartite: whether every vertex, taken twice, is in two parts of the doubled graph."""
+        V, (i, j) = self.n_vertices, self.ends.T
+        doubled = sp.csr_array(
+            (np.ones(2 * len(i)), (np.concatenate([i, j]), V + np.concatenate([j, i]))), shape=(2 * V, 2 * V)
+        )
+        part = connected_components(with_narrow_indices(doubled), directed=False)[1]
+        return bool((part[:V] != part[V:]).all())
 
     def _check_range(self, flat: FloatArray, log_z: FloatArray) -> None:
         """Products of scaled weights may vanish; what is forbidden is something else."""
