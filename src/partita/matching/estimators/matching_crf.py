@@ -111,7 +111,7 @@ class MatchingCRF(ListInput, Trained):
     (edges,) if edges are given. And with ``allow_unmatched=True``, features of staying alone: ``"row_features"``, (features,
     n), and ``"column_features"``, (features, m), or ``"vertex_features"`` if not bipartite. With two sides and none given
     there is one weight, for each row that stays alone (where one more is alone, so is one more column: a weight of columns
-    would add nothing). Give a row of ones among your own to have it too.
+    would add nothing). Give a row of ones among your own to have it too. The penalty is on all parameters, this one too.
 
     y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs.
 
@@ -221,8 +221,11 @@ class MatchingCRF(ListInput, Trained):
         solution = self._minimize(objective, start, tol=tol, gap_tol=target if certified else None)
         point: Any = solution.point
         self.parameters_, self.row_parameters_, self.column_parameters_ = layout.split(solution.parameters)
-        self.kind_, self.gap_, self._point = layout.kind, float(point.gap), point
+        self.kind_, self.gap_ = layout.kind, float(point.gap)
         self.likelihood_ = "full" if isinstance(objective, ExactMatchingLikelihood) else "bethe"
+        self._forget("_point")
+        if self.likelihood_ == "full":
+            self._point = point  # for standard errors
         self._finish(solution, target)
         return self
 

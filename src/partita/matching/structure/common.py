@@ -55,12 +55,12 @@ class Matchings:
     @property
     def exact_work(self) -> float:
         """About how many products the exact marginals of one example take."""
-        return 0.5 * self.exact_size * 2.0**self.exact_size
+        return 0.5 * self.exact_size * 2.0 ** min(self.exact_size, 1000)
 
     @property
     def exact_room(self) -> float:
         """Numbers of workspace of exact sums."""
-        return 2.0 * 2.0**self.exact_size
+        return 2.0 * 2.0 ** min(self.exact_size, 1000)
 
     @property
     def is_small(self) -> bool:
@@ -211,7 +211,8 @@ class Matchings:
         np.maximum.at(top, place, weights)
         top = np.where(top > -np.inf, top, 0.0)
         sums = np.bincount(place, np.exp(weights - top[place]), B * V)
-        sums += np.where(np.tile(self.may_stay_alone, B), np.exp(-top), 0.0)
+        alone = np.tile(self.may_stay_alone, B)
+        sums[alone] += np.exp(-top[alone])
         with np.errstate(divide="ignore"):
             logs = (top + np.log(sums)).reshape(B, V)
         upper = np.minimum(logs[:, : self.left].sum(1), logs[:, self.left :].sum(1)) if self.left else logs.sum(1)

@@ -8,6 +8,9 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray
 from ..registry import find_engine
 
+#: Sums of scaled weights below exp(-RANGE) could lose digits: weights are then scaled by duals of the best matching.
+RANGE = 300.0
+
 
 def partial_duals(weights: FloatArray, perfect: bool, workers: Workers) -> tuple[FloatArray, FloatArray]:
     """Numbers of the vertices of a larger and a smaller side, for one matrix of weights with more rows than columns.

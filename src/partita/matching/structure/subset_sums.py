@@ -10,10 +10,7 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels import covariances, many, permanent, rectangular
 from ..registry import find_engine
-from .duals import partial_duals, simple_duals
-
-#: Products of scaled weights below exp(-RANGE) could vanish: weights are then scaled by duals of the best matching.
-RANGE = 300.0
+from .duals import RANGE, partial_duals, simple_duals
 
 
 class Scaled(NamedTuple):
@@ -41,10 +38,11 @@ class SubsetSums:
         self.n, self.m, self.unmatched, self.workers = n, m, unmatched, workers
         self.square: bool = n == m and not unmatched
         self.larger, self.smaller = max(n, m), min(n, m)
+        sets = 2.0 ** min(self.smaller, 1000)
         #: About the number of products that the marginals of one example take.
-        self.work: float = float(self.smaller) * 2.0**self.smaller * (1.0 if self.square else float(self.larger))
+        self.work: float = float(self.smaller) * sets * (1.0 if self.square else float(self.larger))
         #: Numbers of workspace.
-        self.room: float = 2.0**self.smaller * (2.0 if self.square else self.larger + 3.0)
+        self.room: float = sets * (2.0 if self.square else self.larger + 3.0)
 
     def log_z(self, flat: FloatArray, marginals: FloatArray | None) -> FloatArray:
         """log Z of each example, -inf where all is forbidden, and the probabilities of edges unless `marginals` is None."""
