@@ -295,6 +295,39 @@ def test_marginals_are_calibrated(rng):
     assert errors["bethe"] > 2.0 * errors["full"]
 
 
+@pytest.mark.parametrize("likelihood", ["full", "bethe"])
+@pytest.mark.parametrize("kind", ["edges", "nodes"])
+def test_pictures_in_which_there_is_nothing(likelihood, kind, rng):
+    """A side without vertices adds nothing to the likelihood, and has an answer."""
+    X, y = drawn(rng, 3, 4, (1.0, -0.5), 20, 0.3)
+    empty = [np.ones((2, 0, 4)), np.ones((2, 3, 0)), np.ones((2, 0, 0))]
+    if kind == "nodes":
+        X = [{"rows": x[0].T[:3], "columns": x[1].T} for x in X]
+        empty = [{"rows": np.ones((n, 3)), "columns": np.ones((m, 3))} for n, m in ((0, 4), (3, 0), (0, 0))]
+    alone = MatchingCRF(likelihood, allow_unmatched=True, tol=1e-9).fit(X, y)
+    model = MatchingCRF(likelihood, allow_unmatched=True, tol=1e-9).fit([*X, *empty], [*y, [], [-1, -1, -1], []])
+    np.testing.assert_allclose(model.parameters_, alone.parameters_, atol=1e-4)
+    np.testing.assert_allclose(model.row_parameters_, alone.row_parameters_, atol=1e-4)
+    assert [found.tolist() for found in model.predict(empty)] == [[], [-1, -1, -1], []]
+    assert [tau.shape for tau in model.predict_marginals(empty)] == [(0, 4), (3, 0), (0, 0)]
+    np.testing.assert_allclose(model.log_likelihood(empty, [[], [-1] * 3, []]), 0.0, atol=1e-9)
+    assert [draws.shape for draws in model.sample(empty, 5, random_state=0)] == [(5, 0), (5, 3), (5, 0)]
+    assert [len(found) for found in model.kbest(empty, 5)] == [1, 1, 1]
+    assert model.score([*X, *empty], [*y, [], [-1, -1, -1], []]) > model.score(X, y)
+    with pytest.raises(ValueError, match="a score needs one"):
+        model.score(empty[:1], [[]])
+
+
+def test_options_of_inference(rng):
+    X, y = drawn(rng, 5, 5, (1.0, -0.5), 10)
+    with pytest.warns(ConvergenceWarning, match="engine bethe has not converged"):
+        MatchingCRF("bethe", inference_max_iter=1).fit(X, y)
+    loose = MatchingCRF("bethe", inference_tol=1e-4, tol=1e-3).fit(X, y)
+    tight = MatchingCRF("bethe", inference_tol=1e-13).fit(X, y)
+    np.testing.assert_allclose(loose.parameters_, tight.parameters_, atol=0.05)
+    assert loose.gap_ > tight.gap_
+
+
 def test_the_old_name_warns(rng):
     X, y = drawn(rng, 3, 3, (1.0,), 5, 0.0)
     with pytest.warns(FutureWarning, match="perfect=False is allow_unmatched=True now"):
@@ -344,7 +377,10 @@ def test_pairs_and_vertices_of_other_sizes_are_read(rng):
         ({}, {"features": np.ones((1, 2, 2)), "forbidden": np.ones((2, 2), bool)}, [0, 1], "rules out"),
         ({}, {"features": np.full((1, 2, 2), np.nan)}, [0, 1], "NaN or inf"),
         ({}, {"features": np.ones((1, 2, 2)), "rows": np.ones((2, 1))}, [0, 1], "got keys"),
-        ({}, np.ones((1, 0, 2)), [], "leave an example without rows or columns out"),
+        ({}, np.ones((1, 0, 2)), [], "example 0 has no rows, or no columns, .*: leave it out, or set allow_unmatched=True"),
+        ({"allow_unmatched": True}, np.ones((0, 2, 2)), [0, 1], "none of them zero"),
+        ({"allow_unmatched": True}, np.ones((1, 2, 0)), [0, -1], "row 0 has column 0|which 'forbidden'"),
+        ({"bipartite": False}, np.ones((1, 0, 0)), [], "none of them zero"),
         ({}, np.ones((1, 2, 3)), [0, -1], "leaves row 1 without a column .*allow_unmatched=True"),
         ({}, np.ones((1, 3, 2)), [0, -1, -1], "leaves column 1 without a row"),
         ({"allow_unmatched": True}, np.ones((1, 3, 2)), [0, -1, 0], "rows 0 and 2 have column 0"),

@@ -55,12 +55,23 @@ class Layout:
 @dataclass(frozen=True)
 class Batch:
     """Examples on the same graph: their places in the data, the structure, the map from parameters to weights of edges, and
-    which edges are forbidden, (examples, edges), if any are."""
+    which edges are forbidden, (examples, edges), if any are. Sides without a vertex have one here, to which all is
+    forbidden: `sides` are the numbers of rows and columns as they came."""
 
     places: list[int]
     structure: BipartiteMatching | Matching
     features: EdgeMap
     forbidden: BoolArray | None
+    sides: tuple[int, int] | None = None
+
+    def rows(self, found: IntArray) -> IntArray:
+        """Matchings, in the last axis, without vertices that were not there."""
+        return found if self.sides is None else found[..., : self.sides[0]]
+
+    def matrices(self, values: FloatArray) -> FloatArray:
+        """Numbers of edges as they are given to users."""
+        given = self.structure.as_given(values)
+        return given if self.sides is None else given[:, : self.sides[0], : self.sides[1]]
 
     def weights(self, theta: FloatArray) -> FloatArray:
         """Weights of edges, -inf where they are forbidden."""
@@ -99,7 +110,8 @@ def read_examples(X: Any, how: Reading) -> tuple[list[Batch], Layout]:
     for places in groups.values():
         mine = [examples[i] for i in places]
         structure = _structure(mine[0], how, places[0])
-        batches.append(Batch(places, structure, _features(mine, structure), _forbidden(mine, structure)))
+        sides = mine[0].graph if how.bipartite and 0 in mine[0].graph else None
+        batches.append(Batch(places, structure, _features(mine, structure), _forbidden(mine, structure), sides))
     return batches, Layout(kinds.pop(), examples[0].shape, examples[0].counts)
 
 
@@ -140,8 +152,9 @@ def _read(x: Any, i: int, how: Reading) -> _Example:
     if keys == {"rows", "columns"} and how.bipartite and "n_vertices" not in given:
         L, R = _array(x["rows"], "rows", i, 2), _array(x["columns"], "columns", i, 2)
         n, m = len(L), len(R)
-        alone = _alone(given, i, how, n, m)
-        return _Example(("nodes", n, m), (L, R), (n, m), (L.shape[1], R.shape[1]), *alone, _mask(given, i, (n, m)))
+        alone, mask = _alone(given, i, how, n, m), _mask(given, i, (n, m))
+        L, R, mask = _occupied(L, (n,), i, how), _occupied(R, (m,), i, how), _occupied_mask(mask, n, m)
+        return _Example(("nodes", n, m), (L, R), (n, m), (L.shape[1], R.shape[1]), *alone, mask)
     if keys == {"edges", "features"} and not how.bipartite:
         F = _array(x["features"], "features", i, 2)
         graph = _graph(i, x["edges"], perfect=False, n_vertices=x.get("n_vertices"))
@@ -169,16 +182,32 @@ def _read_matrices(x: Any, given: Mapping[str, Any], i: int, how: Reading) -> _E
     mask = _mask(given, i, shape) if shape else None
     F = _array(given["features"], name, i, 3, mask)
     n, m = F.shape[1:]
-    if F.size == 0:
-        cure = "leave an example without rows or columns out, nothing can be matched in it"
-        raise ValueError(f"X: example {i} must have shape (features, n, m), none of them zero; got {F.shape}: {cure}")
+    if F.size == 0 and (len(F) == 0 or not how.bipartite):
+        raise ValueError(f"X: example {i} must have shape (features, n, m), none of them zero; got {F.shape}")
     if how.bipartite:
-        return _Example(("edges", n, m), (F,), (n, m), (F.shape[0],), *_alone(given, i, how, n, m), mask)
+        alone = _alone(given, i, how, n, m)
+        F, mask = _occupied(F, (n, m), i, how), _occupied_mask(mask, n, m)
+        return _Example(("edges", n, m), (F,), (n, m), (F.shape[0],), *alone, mask)
     if n != m:
         raise ValueError(f"X: example {i} must have shape (features, n, n), got {F.shape} (or set bipartite=True)")
     if not np.allclose(F, F.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
         raise ValueError(f"X: example {i} must have symmetric matrices of features (or set bipartite=True)")
     return _Example(("edges", n), (F,), n, (F.shape[0],), *_alone(given, i, how, n, 0), mask)
+
+
+def _occupied(array: FloatArray, sides: tuple[int, ...], i: int, how: Reading) -> FloatArray:
+    """The array with a vertex, of zeros, on sides that have none; `sides` are its last axes, or its first."""
+    if 0 not in sides:
+        return array
+    if not how.allow_unmatched:
+        raise ValueError(
+            f"X: example {i} has no rows, or no columns, and nobody to match: leave it out, or set allow_unmatched=True"
+        )
+    return np.zeros((len(array), *np.maximum(sides, 1))) if len(sides) == 2 else np.zeros((1, array.shape[1]))
+
+
+def _occupied_mask(mask: BoolArray | None, n: int, m: int) -> BoolArray | None:
+    return mask if n and m else np.ones((max(n, 1), max(m, 1)), bool)
 
 
 def _alone(x: Mapping[str, Any], i: int, how: Reading, n: int, m: int) -> tuple[FloatArray, tuple[int, int]]:
@@ -192,22 +221,28 @@ def _alone(x: Mapping[str, Any], i: int, how: Reading, n: int, m: int) -> tuple[
         raise ValueError(f"X: {given[0]} of example {i} are features of staying alone: set allow_unmatched=True")
     if not given:
         count = int(how.allow_unmatched and how.bipartite)
-        return (np.arange(n + m) < n).astype(np.float64)[None][:count], (count, 0)
+        return (np.arange(_vertices(n, m) if how.bipartite else n) < n).astype(np.float64)[None][:count], (count, 0)
     parts = []
     for name, size in zip(names, (n, m), strict=True):
         part = _array(x[name], name, i, 2) if name in x else np.zeros((0, size))
         if part.shape[1] != size:
             raise ValueError(f"X: {name} of example {i} must have shape (features, {size}), got {part.shape}")
         parts.append(part)
-    out = np.zeros((len(parts[0]) + len(parts[1]), n + m))
-    out[: len(parts[0]), :n], out[len(parts[0]) :, n:] = parts
+    vertices, left = (_vertices(n, m), max(n, 1)) if how.bipartite else (n, n)
+    out = np.zeros((len(parts[0]) + len(parts[1]), vertices))
+    out[: len(parts[0]), :n], out[len(parts[0]) :, left : left + m] = parts
     return out, (len(parts[0]), len(parts[1]))
+
+
+def _vertices(n: int, m: int) -> int:
+    """How many a structure with two sides has: sides without one have one."""
+    return max(n, 1) + max(m, 1)
 
 
 def _structure(example: _Example, how: Reading, i: int) -> BipartiteMatching | Matching:
     if how.bipartite:
         n, m = example.graph
-        return BipartiteMatching(n, m, how.allow_unmatched, how.n_jobs)
+        return BipartiteMatching(max(n, 1), max(m, 1), how.allow_unmatched, how.n_jobs)
     count = example.key[2] if np.ndim(example.graph) else None
     return _graph(i, example.graph, perfect=not how.allow_unmatched, n_vertices=count, n_jobs=how.n_jobs)
 

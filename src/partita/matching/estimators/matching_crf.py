@@ -334,7 +334,7 @@ class MatchingCRF(ListInput, Trained):
 
     def predict(self, X: Examples) -> list[IntArray]:
         """The most probable matching of each example: for each row its column, for each vertex its partner; -1 for none."""
-        return self._in_order([(batch, batch.structure.best(W)) for batch, W in self._weights(X)])
+        return self._in_order([(batch, batch.rows(batch.structure.best(W))) for batch, W in self._weights(X)])
 
     @one_warning()
     def predict_marginals(self, X: Examples) -> list[FloatArray]:
@@ -344,7 +344,7 @@ class MatchingCRF(ListInput, Trained):
         """
         found = []
         for batch, W in self._weights(X):
-            found.append((batch, batch.structure.as_given(self._infer(batch, W).marginals)))
+            found.append((batch, batch.matrices(self._infer(batch, W).marginals)))
         return self._in_order(found)
 
     def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
@@ -352,12 +352,12 @@ class MatchingCRF(ListInput, Trained):
         check_count("k", k, minimum=1)
         found = []
         for batch, W in self._weights(X):
-            log_z = self._infer(batch, W).log_z
-            lists = [batch.structure.kbest(self._given(batch, row), k)[0] for row in W]
-            found.append(
-                (batch, [[(y, s - z) for y, s in zip(Y, values.tolist(), strict=True)]
-                         for (Y, values), z in zip(lists, log_z.tolist(), strict=True)])
-            )  # fmt: skip
+            lists = []
+            for row, log_z in zip(W, self._infer(batch, W).log_z.tolist(), strict=True):
+                ((matchings, scores),) = batch.structure.kbest(self._given(batch, row), k)
+                pairs = zip(batch.rows(matchings), scores.tolist(), strict=True)
+                lists.append([(y, score - log_z) for y, score in pairs])
+            found.append((batch, lists))
         return self._in_order(found)
 
     def sample(self, X: Examples, size: int = 1, random_state: RandomState = None) -> list[IntArray]:
@@ -366,7 +366,7 @@ class MatchingCRF(ListInput, Trained):
         parts, random = self._weights(X), generator(random_state)
         rows = {place: (batch, W[k]) for batch, W in parts for k, place in enumerate(batch.places)}
         ordered = (rows[place] for place in range(len(rows)))
-        return [batch.structure.sample(self._given(batch, row), size, random) for batch, row in ordered]
+        return [batch.rows(batch.structure.sample(self._given(batch, row), size, random)) for batch, row in ordered]
 
     def _given(self, batch: Batch, row: FloatArray) -> FloatArray:
         """The weights of one example as potentials of its structure."""
@@ -378,8 +378,10 @@ class MatchingCRF(ListInput, Trained):
         parts = self._weights(X)
         right = total = 0
         for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
-            right += int((batch.structure.best(W) == rows).sum())
-            total += rows.size
+            same = batch.rows(batch.structure.best(W) == rows)
+            right, total = right + int(same.sum()), total + same.size
+        if not total:
+            raise ValueError("X has no rows at all, and a score needs one")
         return right / total
 
     @overload
