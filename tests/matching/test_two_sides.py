@@ -48,6 +48,22 @@ def test_log_z_and_marginals_to_ten_digits(structure, scale, forbidden, rng):
     np.testing.assert_allclose(found.marginals[0], p @ Y, atol=1e-10)
 
 
+@pytest.mark.parametrize("structure", ALL[: len(SHAPES)], ids=repr)
+@pytest.mark.parametrize("scale", [1e-300, 1e8, 1e50, 1e99])
+def test_weights_of_any_size(structure, scale, rng):
+    """Where duals are rounded by more than one, the best matching is all that counts, and counts."""
+    for _ in range(10):
+        W = weights(structure, rng, scale, 0.3)
+        _, scores, _, log_z = listed(structure, W)
+        found = structure.free_energy(W[None])
+        assert found.log_z[0] == pytest.approx(log_z, rel=1e-11, abs=1e-11)
+        drawn = structure.draws(W[None], 3, rng)
+        assert (structure.score_of(W[None], drawn) > -np.inf).all()
+        if scale > 1e40:
+            np.testing.assert_allclose(found.marginals[0], structure.indicators(structure.best(W[None]))[0], atol=1e-9)
+            assert scores.max() == pytest.approx(structure.score_of(W[None], drawn)[0], rel=1e-11)
+
+
 @pytest.mark.parametrize("structure", ALL, ids=repr)
 @pytest.mark.parametrize("forbidden", [0.0, 0.4])
 def test_covariances_of_edges(structure, forbidden, rng):

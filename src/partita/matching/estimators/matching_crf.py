@@ -112,6 +112,7 @@ class MatchingCRF(ListInput, Trained):
     n), and ``"column_features"``, (features, m), or ``"vertex_features"`` if not bipartite. With two sides and none given
     there is one weight, for each row that stays alone (where one more is alone, so is one more column: a weight of columns
     would add nothing). Give a row of ones among your own to have it too. The penalty is on all parameters, this one too.
+    A side may then also have no vertex at all.
 
     y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs.
 

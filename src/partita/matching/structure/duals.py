@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.parallel import Workers
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ..registry import find_engine
 
 #: Sums of scaled weights below exp(-RANGE) could lose digits: weights are then scaled by duals of the best matching.
 RANGE = 300.0
 
 
-def partial_duals(weights: FloatArray, perfect: bool, workers: Workers) -> tuple[FloatArray, FloatArray]:
-    """Numbers of the vertices of a larger and a smaller side, for one matrix of weights with more rows than columns.
+def partial_duals(weights: FloatArray, perfect: bool, workers: Workers) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Numbers of the vertices of a larger and a smaller side, for one matrix of weights with at least as many rows as
+    columns, and the columns of rows in a best matching, -1 for none.
 
     Their sums are at least the weights, and together they are as large as the best matching: scaled by them, no weight is
     above one and the best matching is one. Those of rows, which may stay alone, are not negative; those of columns neither,
@@ -26,11 +27,12 @@ def partial_duals(weights: FloatArray, perfect: bool, workers: Workers) -> tuple
     padded[:L, :s] = np.maximum(weights, low)
     columns = find_engine("assignment")(padded[None], workers)[0]
     u, v = find_engine("assignment_duals")(padded, columns)
+    best = np.where(columns[:L] < s, columns[:L], -1)
     least = float(v[s:].min(initial=np.inf))  # of those that stand for staying alone; 0 <= u + least
     if perfect:
         least = least if np.isfinite(least) else 0.0
-        return np.asarray(u + least), np.asarray(v[:s] - least)
-    return np.asarray(np.maximum(u[:L] + least, 0.0)), np.asarray(np.maximum(v[:s] + float(u[L:].min()), 0.0))
+        return np.asarray(u + least), np.asarray(v[:s] - least), best
+    return np.asarray(np.maximum(u[:L] + least, 0.0)), np.asarray(np.maximum(v[:s] + float(u[L:].min()), 0.0)), best
 
 
 def simple_duals(weights: FloatArray, perfect: bool) -> tuple[FloatArray, FloatArray]:

@@ -202,7 +202,7 @@ class Matching(Matchings):
         if not finite.any():
             return np.zeros(len(W))
         if not self.perfect:
-            u, v = partial_duals(W, False, self.workers)
+            u, v, _ = partial_duals(W, False, self.workers)
             return np.asarray(0.5 * (u + v))
         low = -1e6 - 2.0 * np.abs(W[finite]).sum()
         filled = np.where(finite, W, low)

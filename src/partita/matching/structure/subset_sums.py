@@ -9,7 +9,6 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ..kernels import covariances, many, permanent, rectangular
-from ..registry import find_engine
 from .duals import RANGE, partial_duals, simple_duals
 
 
@@ -114,10 +113,25 @@ class SubsetSums:
             part = Scaled(*(rows[doubtful] for rows in scaled))
             far = doubtful[self._sums(part, np.zeros((0, self.larger, self.smaller))) < -RANGE]
             for b in far.tolist():
-                u[b], v[b] = self._duals(W[b])
-            for whole, rows in zip(scaled, self._divided(W[far], u[far], v[far]), strict=True):
-                whole[far] = rows
+                self._rescale(W[b], Scaled(*(rows[b : b + 1] for rows in scaled)))
         return scaled
+
+    def _rescale(self, W: FloatArray, out: Scaled) -> None:
+        """The scaled weights of one example by duals of its best matching, which is one: rounding of large duals is left out
+        there, or the sum could vanish."""
+        u, v, best = partial_duals(W, not self.unmatched, self.workers)
+        for whole, rows in zip(out, self._divided(W[None], u[None], v[None]), strict=True):
+            whole[:] = rows
+        matched = np.flatnonzero(best >= 0)
+        score = float(W[matched, best[matched]].sum())
+        if score == -np.inf:  # all is forbidden
+            return
+        out.A[0, matched, best[matched]] = 1.0
+        if not self.square:
+            out.alone[0, best < 0] = 1.0
+        if self.unmatched:
+            out.spare[0, np.setdiff1d(np.arange(self.smaller), best)] = 1.0
+        out.shift[0] = score
 
     def _tops(self, W: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
         """Numbers of vertices of both sides, and where the sum is sure to be in range."""
@@ -130,15 +144,6 @@ class SubsetSums:
             v = _finite((W - u[:, :, None]).max(axis=1))
         low = (W - v[:, None, :] - u[:, :, None]).min(axis=(1, 2))
         return u, v, low * self.smaller > -RANGE
-
-    def _duals(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if not self.square:
-            return partial_duals(W, not self.unmatched, self.workers)
-        allowed = -np.inf < W
-        finite = np.where(allowed, W, -1e6 - np.abs(W[allowed]).sum())
-        columns = find_engine("assignment")(finite[None], self.workers)[0]
-        found: tuple[FloatArray, FloatArray] = find_engine("assignment_duals")(finite, columns)
-        return found
 
     def _divided(self, W: FloatArray, u: FloatArray, v: FloatArray) -> Scaled:
         A = np.exp(np.minimum(W - u[:, :, None] - v[:, None, :], 0.0))
