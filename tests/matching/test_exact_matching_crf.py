@@ -70,6 +70,31 @@ def test_small_matchings_are_fitted_by_maximum_likelihood(n, theta, count, rng):
     assert model.gap_ <= 1e-8 * 2 * n * count
 
 
+def ryser(W):
+    """The logarithm of a permanent by Ryser's formula, in extended precision."""
+    n, top = len(W), W.max(1)
+    sets = ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.longdouble)
+    terms = (sets @ np.exp(W - top[:, None]).astype(np.longdouble).T).prod(1)
+    return float(np.log(((-1.0) ** (n - sets.sum(1)) * terms).sum())) + top.sum()
+
+
+@pytest.mark.parametrize(("n", "count"), [(8, 30), (12, 6)])
+def test_larger_ones_against_ryser(n, count, rng):
+    X, y = drawn(rng, n, n, (1.0, -0.5), count)
+    observed = np.sum([x[:, np.arange(n), row].sum(1) for x, row in zip(X, y, strict=True)], axis=0)
+
+    def loss(t):
+        return sum(ryser(np.tensordot(t, x, 1)) for x in X) - observed @ t + 0.05 * t @ t
+
+    model = MatchingCRF(l2=0.1).fit(X, y)
+    assert model.likelihood_ == "full"
+    assert model.trace_.objective[-1] == pytest.approx(loss(model.parameters_), rel=1e-9)
+    steps = 1e-3 * np.vstack([np.eye(2), -np.eye(2)])
+    assert min(loss(model.parameters_ + step) for step in steps) > loss(model.parameters_)
+    slopes = [(loss(model.parameters_ + step) - loss(model.parameters_ - step)) / 2e-3 for step in steps[:2]]
+    np.testing.assert_allclose(slopes, 0.0, atol=5e-3)
+
+
 @pytest.mark.parametrize(("n", "m"), [(2, 4), (4, 2), (3, 3), (1, 3)])
 @pytest.mark.parametrize("unmatched", [None, 0.5])
 def test_other_sizes_and_rows_that_stay_alone(n, m, unmatched, rng):
