@@ -132,6 +132,9 @@ def _matching(model: Any) -> Iterator[Any]:
     yield model.predict(zoo.MATCHES)
     yield np.array(model.predict_marginals(zoo.MATCHES))
     yield model.log_likelihood(zoo.MATCHES, zoo.PAIRS)
+    yield model.sample(zoo.MATCHES, 2, random_state=0)
+    yield [y for y, _ in model.kbest(zoo.MATCHES, 3)[0]]
+    yield [model.row_parameters_, model.column_parameters_]
 
 
 def _dependency(model: Any) -> Iterator[Any]:

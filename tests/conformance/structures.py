@@ -235,6 +235,24 @@ def _sequences(n: int, lengths: list[int], shared: bool = False) -> Row:
     )
 
 
+def _columns(n: int, m: int, unmatched: bool) -> Any:
+    """The columns of n rows, -1 for none: rows of the matchings of a graph with n + m vertices."""
+    ends = [(i, n + j) for i in range(n) for j in range(m)]
+    found = matchings(n + m, ends, False)[:, :n]
+    found = np.where(found >= 0, found - n, -1)
+    return found if unmatched else found[(found >= 0).sum(1) == min(n, m)]
+
+
+def _two_sides(n: int, m: int, unmatched: bool) -> Row:
+    return Row(
+        lambda n_jobs: BipartiteMatching(n, m, unmatched, n_jobs=n_jobs),
+        lambda s: _columns(n, m, unmatched),
+        lambda s, y: ((y[:, None] == np.arange(m)).astype(np.float64),),
+        _stacked,
+        constant=None if unmatched else lambda s: (np.ones((n, m)),),
+    )
+
+
 def _trees(make: Callable[[int | None], Any]) -> Row:
     return Row(
         make,
@@ -288,6 +306,10 @@ STRUCTURES = {
         _stacked,
         constant=lambda s: (np.ones((s.n, s.n)),),
     ),
+    "BipartiteMatching with more columns": _two_sides(3, 4, False),
+    "BipartiteMatching with more rows": _two_sides(4, 2, False),
+    "BipartiteMatching that may leave alone": _two_sides(3, 3, True),
+    "BipartiteMatching of other sides that may leave alone": _two_sides(4, 2, True),
     "Matching": Row(
         lambda n_jobs: Matching(6, n_jobs=n_jobs),
         lambda s: matchings(s.n_vertices, s.ends, True),

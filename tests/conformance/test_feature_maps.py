@@ -13,8 +13,9 @@ from partita.chain.features.tied import TiedFeatures
 from partita.core import Workers, parallel
 from partita.features import DenseLinear, LabelFeatures, LinearMap, RowBlocks, SparseLinear, TableType, TiedTables
 from partita.matching.features import EdgeFeatures, NodePairs
+from partita.matching.unmatched import AloneFeatures, PaddedFeatures
 from partita.softmax.features.rows import SparseRows
-from partita.structures import FactorGraph
+from partita.structures import BipartiteMatching, FactorGraph
 from partita.tree import PairFeatures
 
 RNG = np.random.default_rng(0)
@@ -63,8 +64,11 @@ MAPS = {
     "edges": lambda w: EdgeFeatures(RNG_EDGES),
     "pairs of rows and columns": lambda w: NodePairs(RNG_EDGES, RNG_EDGES[:, :, :4]),
     "pairs of vertices": lambda w: NodePairs(RNG_EDGES, RNG_EDGES, ENDS),
+    "edges and staying alone": lambda w: AloneFeatures(EdgeFeatures(RNG_EDGES), RNG_EDGES[:, :2], ENDS),
+    "edges of a side filled up": lambda w: PaddedFeatures(EdgeFeatures(RNG_SIDES), BipartiteMatching(2, 3)),
 }
-RNG_FEATURES, RNG_EDGES = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((3, 5, 5))
+RNG_FEATURES, RNG_EDGES = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((5, 5, 5))
+RNG_SIDES = RNG.standard_normal((2, 3, 6))
 
 maps = pytest.mark.parametrize("name", MAPS)
 
@@ -91,7 +95,8 @@ def numbers(count):
 
 def test_every_map_is_in_the_table():
     made = {type(make(Workers(1))) for make in MAPS.values()}
-    assert made == classes("features", offers("forward", "adjoint")) - {LinearMap}
+    maps = offers("forward", "adjoint")
+    assert made == (classes("features", maps) | classes("unmatched", maps)) - {LinearMap}
     assert SparseRows in made
 
 

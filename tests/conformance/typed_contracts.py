@@ -17,7 +17,8 @@ from partita.core.results import FloatArray
 from partita.features import DenseLinear, LabelFeatures, SparseLinear, TiedTables
 from partita.graph.objective import composite, likelihood as graph
 from partita.matching.features import EdgeFeatures, EdgeMap, NodePairs
-from partita.matching.objective import likelihood as matching
+from partita.matching.objective import exact as exact_matching, likelihood as matching
+from partita.matching.unmatched import AloneFeatures, PaddedFeatures
 from partita.objectives import l1
 from partita.objectives.constraints import constrained
 from partita.softmax.bounds import accumulate
@@ -37,15 +38,17 @@ def points(
     graphs: graph.GraphPoint,
     objects: composite.CompositePoint,
     matchings: matching.MatchingPoint,
+    small_matchings: exact_matching.ExactMatchingPoint,
     net: network.NetworkPoint,
     lasso: elastic_net.ElasticNetPoint,
     orthant: l1.L1Point,
     bounded: constrained.ConstrainedPoint,
 ) -> tuple[Any, ...]:
-    smooth: list[c.Point] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, net]
+    smooth: list[c.Point] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, net, small_matchings]
     others: list[c.Point] = [lasso, orthant, bounded]
     newton: NewtonPoint = softmax
     products: list[c.HasHessianProduct] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, orthant]
+    products.append(small_matchings)
     scaled: list[c.HasPreconditioner] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, orthant]
     modelled: list[c.HasModel] = [softmax, hidden, chains, windows, graphs, bounded]
     low_rank: list[c.HasLowRankModel] = [softmax, hidden]
@@ -96,10 +99,12 @@ def maps(
     tables: TiedTables,
     edges: EdgeFeatures,
     pairs: NodePairs,
+    alone: AloneFeatures,
+    padded: PaddedFeatures,
     chains: ChainFeatures,
     tied: TiedFeatures,
 ) -> tuple[Any, ...]:
-    arrays: list[c.FeatureMap[FloatArray]] = [dense, sparse, labels, tables, edges, pairs]
+    arrays: list[c.FeatureMap[FloatArray]] = [dense, sparse, labels, tables, edges, pairs, alone, padded]
     scores: list[c.FeatureMap[Scores]] = [chains, tied]
-    weights: list[EdgeMap] = [edges, pairs]
+    weights: list[EdgeMap] = [edges, pairs, alone, padded]
     return arrays, scores, weights

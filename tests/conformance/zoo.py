@@ -41,6 +41,7 @@ from partita.core.arrays.columns import Columns
 from partita.features import LabelFeatures, TableType, Templates, TiedTables
 from partita.graph.objective.composite import GraphComposite
 from partita.matching.features import EdgeFeatures
+from partita.matching.objective.exact import ExactMatchingLikelihood
 from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.objectives import (
     L1,
@@ -156,6 +157,8 @@ HEADS = [[min(i + 2 + (i % 3 == 0), len(s)) for i in range(len(s) - 1)] + [0] fo
 WHOLE = ["long" if len(sentence) > 3 else "short" for sentence in TOKENS]
 GRAPHS, NODES = _graphs()
 MATCHES, PAIRS = _matchings()
+#: The same, but that the last column is nobody's.
+LONELY = [np.where(y == 3, -1, y) for y in PAIRS]
 STATES = (np.random.default_rng(4).random((60, 4)) < 0.3 + 0.4 * np.random.default_rng(5).integers(0, 2, (60, 1))).astype(
     int
 )
@@ -438,9 +441,30 @@ CASES = {
         lambda m: m.fit(MATCHES, PAIRS),
         lambda m: m.predict(MATCHES),
         lambda m: -float(np.sum(m.log_likelihood(MATCHES, PAIRS))) + 0.25 * float((m.parameters_**2).sum()),
-        ("auto", "lbfgs", "block_frank_wolfe"),
+        ("auto", "lbfgs", "newton"),
         {"l2": 0.5},
         bad=lambda m: m.fit(MATCHES[:-1], PAIRS),
+    ),
+    "MatchingCRF bethe": Case(
+        MatchingCRF,
+        lambda m: m.fit(MATCHES, PAIRS),
+        lambda m: m.predict(MATCHES),
+        lambda m: -float(np.sum(m.log_likelihood(MATCHES, PAIRS))) + 0.25 * float((m.parameters_**2).sum()),
+        ("auto", "lbfgs", "block_frank_wolfe"),
+        {"l2": 0.5, "likelihood": "bethe"},
+        bad=lambda m: m.fit(MATCHES[:-1], PAIRS),
+    ),
+    "MatchingCRF that may leave alone": Case(
+        MatchingCRF,
+        lambda m: m.fit(MATCHES, LONELY),
+        lambda m: m.predict(MATCHES),
+        lambda m: (
+            -float(np.sum(m.log_likelihood(MATCHES, LONELY)))
+            + 0.25 * float((m.parameters_**2).sum() + (m.row_parameters_**2).sum())
+        ),
+        ("auto", "lbfgs", "newton"),
+        {"l2": 0.5, "allow_unmatched": True},
+        bad=lambda m: m.fit(MATCHES, [[0, 0, 1, 2]] * len(MATCHES)),
     ),
     "BayesianNetwork": Case(
         lambda **options: BayesianNetwork(**_hidden(options)),
@@ -569,6 +593,12 @@ def _matching_likelihood() -> Any:
     return MatchingLikelihood([Group(structure, edge_features(), structure.indicators(np.array(PAIRS)), np.ones(12))], 0.5)
 
 
+def _exact_matchings() -> Any:
+    structure = BipartiteMatching(4)
+    group = Group(structure, edge_features(), structure.indicators(np.array(PAIRS)), np.ones(12))
+    return ExactMatchingLikelihood([group], 0.5)
+
+
 def _trees() -> Any:
     rng = np.random.default_rng(10)
     trees = DependencyTrees([3, 2, 4])
@@ -603,6 +633,7 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
     "graphs, reweighted": lambda: _paths(engine="trw"),
     "graphs, composite": _composite_paths,
     "matchings": _matching_likelihood,
+    "matchings, exact": _exact_matchings,
     "trees": _trees,
     "network": _network,
 }

@@ -95,7 +95,7 @@ def pairs(rng):
 @pytest.mark.parametrize("options", [{}, {"variant": "pairwise"}, {"averaging": True}])
 def test_exchanges_find_the_optimum(options, rng):
     X, y = pairs(rng)
-    best = MatchingCRF(l2=2.0).fit(X, y)
+    best = MatchingCRF(likelihood="bethe", l2=2.0).fit(X, y)
     found = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=3000, tol=1e-4).fit(X, y)
     assert found.gap_ <= 1e-4 * 80
     assert found.gap_ == found.trace_.gap[-1]
@@ -109,7 +109,7 @@ def test_exchanges_find_the_optimum(options, rng):
 @pytest.mark.parametrize("options", [{"line_search": False}, {"batch": True}, {"variant": "plain"}])
 def test_plain_steps_come_near_the_optimum(options, rng):
     X, y = pairs(rng)
-    best = MatchingCRF(l2=2.0).fit(X, y)
+    best = MatchingCRF(likelihood="bethe", l2=2.0).fit(X, y)
     with pytest.warns(UserWarning, match="iteration limit"):
         found = MatchingCRF(l2=2.0, solver=BlockFrankWolfe(**options), max_iter=500, tol=1e-12).fit(X, y)
     assert found.trace_.gap[-1] >= found.trace_.objective[-1] - best.trace_.objective[-1] - 1e-9
@@ -118,11 +118,11 @@ def test_plain_steps_come_near_the_optimum(options, rng):
 
 
 def test_the_dual_value_is_above_every_likelihood(rng):
-    from partita.matching.data import read_examples
+    from partita.matching.data import Reading, read_examples
     from partita.matching.objective.likelihood import Group, MatchingLikelihood
 
     X = rng.standard_normal((4, 3, 4, 4))
-    batches, _, _ = read_examples(list(X), True, True, 1)
+    batches, _ = read_examples(list(X), Reading(bipartite=True, allow_unmatched=False, n_jobs=1))
     s, features = batches[0].structure, batches[0].features
     y = s.indicators(np.array([rng.permutation(4) for _ in range(4)]))
     objective = MatchingLikelihood([Group(s, features, y, np.ones(4))], 1.0)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from partita import MatchingCRF, TooLargeError
 from partita.matching.features import EdgeFeatures, NodePairs
+from partita.matching.objective.exact import ExactMatchingLikelihood
 from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching, Matching
 
@@ -34,7 +35,10 @@ def test_gradients_against_differences(rho, kind, rng):
     features = EdgeFeatures(rng.standard_normal((K, B, s.n_edges)))
     y = [s.sample(np.zeros((n, n)), 1, rng)[0] for _ in range(B)]
     group = Group(s, features, s.indicators(y), np.array([1.0, 2.0, 0.5]))
-    objective = MatchingLikelihood([group], 0.7, rho, tol=1e-12, max_iter=100000)
+    if rho is None:
+        objective = ExactMatchingLikelihood([group], 0.7)
+    else:
+        objective = MatchingLikelihood([group], 0.7, rho, tol=1e-12, max_iter=100000)
     theta = rng.standard_normal(K)
     point = objective.at(theta)
     for k in range(K):
@@ -60,10 +64,12 @@ def test_vertex_features_are_edge_features(symmetric, rng):
     np.testing.assert_allclose(pairs.adjoint(V), full.adjoint(V), atol=1e-12)
 
 
+@pytest.mark.parametrize("likelihood", ["full", "bethe"])
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_training_is_certified_and_finds_the_weights(symmetric, rng):
+def test_training_is_certified_and_finds_the_weights(symmetric, likelihood, rng):
     X, y = generated(rng, m=300, symmetric=symmetric)
-    model = MatchingCRF(bipartite=not symmetric, l2=0.1).fit(X, y)
+    model = MatchingCRF(likelihood, bipartite=not symmetric, l2=0.1).fit(X, y)
+    assert model.likelihood_ == likelihood
     assert model.gap_ <= 1e-8 * 300 * 12
     np.testing.assert_allclose(model.parameters_, (1.0, -0.5), atol=0.25)
     assert model.trace_.gap[-1] == model.gap_
@@ -75,7 +81,7 @@ def test_training_is_certified_and_finds_the_weights(symmetric, rng):
 
 def test_bounds_on_the_likelihood_hold(rng):
     X, y = generated(rng, m=30)
-    model = MatchingCRF().fit(X, y)
+    model = MatchingCRF("bethe").fit(X, y)
     value, lower, upper = model.log_likelihood(X, y, bounds=True)
     s = BipartiteMatching(6)
     W = np.array([np.tensordot(model.parameters_, x, 1) for x in X])
@@ -105,9 +111,11 @@ def test_edges_and_pairs_are_read(rng):
     model = MatchingCRF(bipartite=False).fit(X, y)
     assert model.predict(X)[0].shape == (6,)
     assert model.predict_marginals(X)[0].shape == (13,)
-    loose = MatchingCRF(bipartite=False, perfect=False).fit(X, [np.array([(0, 1)])] * 8)
+    loose = MatchingCRF(bipartite=False, allow_unmatched=True).fit(X, [np.array([(0, 1)])] * 8)
     assert loose.predict_marginals(X)[0].sum() < 3.0
-    more = MatchingCRF(bipartite=False, perfect=False).fit([{**x, "n_vertices": 8} for x in X], [np.array([(0, 1)])] * 8)
+    more = MatchingCRF(bipartite=False, allow_unmatched=True).fit(
+        [{**x, "n_vertices": 8} for x in X], [np.array([(0, 1)])] * 8
+    )
     assert more.predict([{**X[0], "n_vertices": 8}])[0].shape == (8,)
     np.testing.assert_allclose(more.parameters_, loose.parameters_, atol=1e-5)
 
@@ -126,12 +134,19 @@ def test_files_clones_and_warm_starts(rng, tmp_path):
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"l2": 0.0}, None, "l2 must be above zero"),
+        ({"l2": 0.0, "likelihood": "bethe"}, None, "l2 must be above zero"),
+        ({"l2": 0.0, "rho": 0.5}, None, r"l2 must be above zero .*rho and solver ask for it.* likelihood='full'"),
+        ({"likelihood": "full", "rho": 0.5}, None, "rho=0.5 is for likelihood='bethe'"),
+        ({"likelihood": "full", "solver": "block_frank_wolfe"}, None, "for likelihood='bethe' only"),
+        ({"likelihood": "exact"}, None, "likelihood must be one of 'auto', 'full', 'bethe'"),
         ({"rho": 0.3}, None, "rho"),
-        ({"perfect": False}, None, "bipartite=False"),
         ({"bipartite": False}, None, "symmetric"),
         ({}, lambda X, y: (X[:3], y), "matching for each"),
-        ({}, lambda X, y: (X, [[0, 0, 1, 2]] * 4), r"^y: example 0: y must be a permutation of 0\.\.3$"),
+        (
+            {},
+            lambda X, y: (X, [[0, 0, 1, 2]] * 4),
+            r"^y: example 0: y must be a permutation of 0\.\.3: rows 0 and 1 have column 0$",
+        ),
         (
             {"bipartite": False},
             lambda X, y: ([{"edges": [(0, 1)], "features": [[1.0]], "n_vertices": 1}], y[:1]),
@@ -157,15 +172,10 @@ def test_bad_input_is_refused_and_changes_nothing(options, change, message, rng)
 @pytest.mark.parametrize(
     ("model", "X", "y", "message"),
     [
-        (
-            MatchingCRF(),
-            [np.ones((2, 4, 5))],
-            [[0, 1, 2, 3]],
-            r"got \(2, 4, 5\). For sides of different sizes.* bipartite=False",
-        ),
+        (MatchingCRF(bipartite=False), [np.ones((2, 4, 5))], [[0, 1, 2, 3]], r"got \(2, 4, 5\) \(or set bipartite=True"),
         (MatchingCRF(), [np.ones((5, 5))], [[0]], r"one feature alone is x\[None\], of shape \(1, 5, 5\)"),
         (MatchingCRF(), [[["a"]]], [[0]], "must be an array of numbers with 3 axes"),
-        (MatchingCRF(), [np.ones((1, 3, 3))], [[0, 1, -1]], r"leaves row 2 without a column \(-1\).* perfect=False"),
+        (MatchingCRF(), [np.ones((1, 3, 3))], [[0, 1, -1]], r"leaves row 2 without a column \(-1\).* allow_unmatched=True"),
         (
             MatchingCRF(bipartite=False),
             [{"edges": [[0, 1], [2, 3], [1, 0]], "features": np.ones((3, 1))}],

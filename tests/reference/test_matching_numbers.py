@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 from partita import minimize
 from partita.matching.engines.frozen import frozen
 from partita.matching.features import EdgeFeatures
+from partita.matching.objective.exact import ExactMatchingLikelihood
 from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.structures import BipartiteMatching
 
@@ -44,7 +45,8 @@ def fits(off, m):
         shares = s.indicators(s.sample(diagonal(N, off), m, random_state=seed)).mean(0)
         group = Group(s, features, shares[None], np.array([float(m)]))
         for k, rho in enumerate(RHOS):
-            found = minimize(MatchingLikelihood([group], 1.0, rho), tol=0.0, gap_tol=1e-6 * m, max_iter=2000)
+            objective = ExactMatchingLikelihood([group], 1.0) if rho is None else MatchingLikelihood([group], 1.0, rho)
+            found = minimize(objective, tol=0.0, gap_tol=1e-6 * m, max_iter=2000)
             theta = np.asarray(found.parameters)
             log_z = s.log_partition(theta.reshape(N, N), "exact")[0]
             true = shares @ theta - log_z - theta @ theta / (2.0 * m)

@@ -73,7 +73,7 @@ SampleWeight: TypeAlias = ArrayLike | None
 Pairs: TypeAlias = Sequence[tuple[Hashable, Hashable]] | ArrayLike | NetworkX
 #: A graph with features: ``(node_features, edges)``, ``(node_features, edges, edge_features)``, or a dict of such parts.
 GraphLike: TypeAlias = tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, MatrixLike] | Mapping[str, Any]
-#: An example to match: features of edges, (features, n, n), or a dict of arrays.
+#: An example to match: features of edges, (features, n, m), or a dict of arrays.
 MatchingLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 #: Where random numbers come from: a seed, or what gives them; None for ones that differ from run to run.
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None

@@ -149,8 +149,10 @@ def _cold(graph: Any, rho: float, count: int) -> FloatArray:
 def _bounds(structure: Any, rho: float, value: FloatArray, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What is known of log Z."""
     lower, upper = np.full_like(value, -np.inf), np.full_like(value, np.inf)
-    if structure.left and structure.perfect and rho == 1.0:
-        lower, upper = value - gap, value + gap + structure.left * np.log(2.0) / 2.0
+    if structure.two_sided and rho == 1.0:
+        lower = value - gap
+        if structure.perfect:
+            upper = value + gap + 0.25 * structure.n_vertices * np.log(2.0)
     if rho == 0.5:
         upper = value + gap
     return lower, upper

@@ -145,10 +145,10 @@ class MatchingEnergy(FreeEnergy):
 def covering(structure: Any) -> Any:
     """Matchings that have every edge of a complete graph: shifts of rows, or the days of a tournament. On other graphs, best
     matchings for the edges not yet had."""
-    if structure.left:
+    if structure.left and structure.perfect:
         n = structure.left
         return (np.arange(n) + np.arange(n)[:, None]) % n
-    if structure.complete:
+    if not structure.left and structure.complete:
         return _tournament(structure)
     had, rows = np.zeros(structure.n_edges, bool), []
     while True:
@@ -159,7 +159,7 @@ def covering(structure: Any) -> Any:
         had |= new
         rows.append(y[0])
     if not structure.perfect:
-        rows.append(np.full(structure.n_vertices, -1))
+        rows.append(np.full(structure.left or structure.n_vertices, -1))
     return np.array(rows)
 
 

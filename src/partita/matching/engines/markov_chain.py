@@ -26,16 +26,22 @@ def matching_chain(
     """
     check_count("burn_in", burn_in)
     check_count("thinning", thinning, minimum=1)
-    n = structure.left or structure.n_vertices
-    given = weights.reshape(n, n) if structure.left else weights
-    start = np.array(structure.argmax(given)[0])
-    if structure.left:
-        W, step = np.ascontiguousarray(given), kernels.permutation_chain
+    if structure.left and structure.is_padded:
+        found = matching_chain(structure.padded, structure.pad(weights[None])[0], size, rng, burn_in, thinning)
+        found = found[:, : structure.n]
+        return np.where(found < structure.m, found, -1)
+    two_sided = structure.left and structure.perfect
+    n = structure.left if two_sided else structure.n_vertices
+    start = structure.best(weights[None])[0].copy()
+    structure.check_possible(structure.score_of(weights[None], start))
+    if two_sided:
+        W, step = np.ascontiguousarray(weights.reshape(n, n)), kernels.permutation_chain
     else:
         W = np.empty((n, n))
         kernels.edge_weights(structure.ends, weights, W)
         step = kernels.perfect_chain if structure.perfect else kernels.free_chain
-    out = np.empty((size, len(start)), np.int64)
+        start = _partners(start, structure) if structure.left else start
+    out = np.empty((size, structure.left or n), np.int64)
     moves = 10 * n
     for draw in range(-burn_in, size * thinning):
         if n > 1:
@@ -43,5 +49,13 @@ def matching_chain(
             pairs = np.column_stack([first, (first + rng.integers(1, n, moves)) % n])
             step(W, start, pairs, rng.random(moves))
         if draw >= 0 and draw % thinning == thinning - 1:
-            out[draw // thinning] = start
+            out[draw // thinning] = start[: out.shape[1]]
+    return np.where(out >= 0, out - structure.left, -1) if structure.left and not two_sided else out
+
+
+def _partners(columns: IntArray, structure: Any) -> IntArray:
+    """The partners of all vertices of a graph with two sides, from the columns of its rows."""
+    out = np.full(structure.n_vertices, -1, np.int64)
+    rows = np.flatnonzero(columns >= 0)
+    out[rows], out[structure.left + columns[rows]] = structure.left + columns[rows], rows
     return out

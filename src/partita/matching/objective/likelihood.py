@@ -1,13 +1,16 @@
-"""Penalised likelihoods of matchings, with the free energies of Bethe or reweighted ones in place of log Z."""
+"""Penalised likelihoods of matchings: what all share, and those with Bethe or reweighted free energies for log Z."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product
@@ -16,57 +19,63 @@ from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
 from ..features import EdgeMap
+from ..unmatched import PaddedFeatures
 from .dual import matching_blocks
 
 
 @dataclass(frozen=True)
 class Group:
     """Examples on one graph: the structure, the map from parameters to weights, matchings as zeros and ones, weights of the
-    examples."""
+    examples, and which edges are forbidden, (examples, edges), if any are."""
 
     structure: Any
     features: EdgeMap
     observed: FloatArray
     weights: FloatArray
+    forbidden: NDArray[np.bool_] | None = None
+
+    def potentials(self, theta: FloatArray) -> FloatArray:
+        """The weights of edges, -inf where they are forbidden."""
+        W = self.features.forward(theta)
+        return W if self.forbidden is None else np.where(self.forbidden, -np.inf, W)
+
+    def squared(self) -> Group:
+        """The same with as many vertices on both sides, if all of one side are matched: see `BipartiteMatching.padded`."""
+        s = self.structure
+        if not s.left or not s.is_padded:
+            return self
+        forbidden = None if self.forbidden is None else s.pad(self.forbidden) > 0.0
+        return Group(s.padded, PaddedFeatures(self.features, s), s.pad(self.observed), self.weights, forbidden)
+
+    @property
+    def excess(self) -> float:
+        """What `squared` adds to the sum of log Z."""
+        s = self.structure
+        return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.left and s.is_padded else 0.0
 
 
-class MatchingLikelihood(PenalizedObjective):
-    """``F(theta) = sum_i w_i (log Z_rho(W_i) - <W_i, y_i>) + (l2 / 2) ||theta||^2`` with weights of edges linear in theta.
+class MatchingObjective(PenalizedObjective):
+    """``F(theta) = sum_i w_i (log Z(W_i) - <W_i, y_i>) + (l2 / 2) ||theta||^2`` with weights of edges linear in theta.
 
-    log Z_rho is the largest negative free energy (see `engines.bethe`), a convex function of the weights, and its
-    gradient the probabilities of edges. Where inference is exact, it is log Z itself. Messages begin where those of the
-    last evaluation ended.
+    What log Z is, subclasses say: `infer`.
 
     Parameters
     ----------
     groups : sequence of Group
     l2 : float
-        Above zero.
-    rho : float
-        Weights of the entropies; None for exact sums.
-    tol : float
-        Certificate of inference, for each vertex of an example.
-    max_iter : int
-        Most sweeps.
     """
 
     groups: list[Group]
     l2: float
-    rho: float | None
     penalty: FloatArray
-    tol: float
 
     costly_rays = True
-    capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
 
-    def __init__(
-        self, groups: Sequence[Group], l2: float, rho: float | None = 1.0, tol: float = 1e-9, max_iter: int = 5000
-    ) -> None:
-        self.groups, self.l2, self.rho = list(groups), float(l2), rho
+    def __init__(self, groups: Sequence[Group], l2: float) -> None:
+        self.groups, self.l2 = list(groups), float(l2)
         self.size: int = self.groups[0].features.size
         self.n_examples: int = sum(len(g.weights) for g in self.groups)
-        self.penalty, self.tol = np.full(self.size, self.l2), tol
-        self.options: dict[str, Any] = {} if rho is None else {"rho": rho, "max_iter": max_iter}
+        self.penalty = np.full(self.size, self.l2)
         self.observed: FloatArray = sum(
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
@@ -75,7 +84,49 @@ class MatchingLikelihood(PenalizedObjective):
             np.cumsum([len(g.weights) for g in self.groups])[:-1],
         )
         self.scale: float = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
+        #: What is taken from all values.
+        self.excess: float = 0.0
+
+    @abstractmethod
+    def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
+        """Weights and what is inferred from them, group by group."""
+
+
+class MatchingLikelihood(MatchingObjective):
+    """The likelihood of matchings with log Z_rho for log Z.
+
+    log Z_rho is the largest negative free energy (see `engines.bethe`), a convex function of the weights, and its
+    gradient the probabilities of edges. Messages begin where those of the last evaluation ended. Sides of different sizes,
+    one of which is matched, are filled up (`Group.squared`).
+
+    Parameters
+    ----------
+    groups : sequence of Group
+    l2 : float
+        Above zero.
+    rho : float
+        Weights of the entropies.
+    tol : float
+        Certificate of inference, for each vertex of an example.
+    max_iter : int
+        Most sweeps.
+    """
+
+    rho: float
+    tol: float
+
+    def __init__(
+        self, groups: Sequence[Group], l2: float, rho: float = 1.0, tol: float = 1e-9, max_iter: int = 5000
+    ) -> None:
+        super().__init__([group.squared() for group in groups], l2)
+        self.rho, self.tol = rho, tol
+        self.excess = sum(group.excess for group in groups)
+        self.options: dict[str, Any] = {"rho": rho, "max_iter": max_iter}
         self._messages: list[Any] = [None] * len(self.groups)
+        offers = {Capability.SMOOTH, Capability.PRECONDITIONER}
+        if all(group.forbidden is None for group in groups):  # mixtures of matchings that have every edge are its start
+            offers.add(Capability.BLOCKS)
+        self.capabilities: frozenset[Capability] = frozenset(offers)
 
     @property
     def dense_cost(self) -> float:
@@ -83,13 +134,11 @@ class MatchingLikelihood(PenalizedObjective):
         return np.inf
 
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
-        """Weights and what is inferred from them, group by group."""
         found = []
         with holding():
             for k, group in enumerate(self.groups):
-                W = group.features.forward(theta)
-                tol = {"tol": self.tol * group.structure.n_vertices} if self.options else {}
-                result = group.structure.free_energy(W, self._messages[k], **self.options, **tol)
+                W, tol = group.potentials(theta), self.tol * group.structure.n_vertices
+                result = group.structure.free_energy(W, self._messages[k], tol=tol, **self.options)
                 self._messages[k] = result.messages
                 found.append((W, result))
         return found
@@ -114,12 +163,12 @@ class MatchingPoint(PenalizedPoint):
 
     parameters: FloatArray
 
-    objective: MatchingLikelihood
+    objective: MatchingObjective
 
-    def __init__(self, objective: MatchingLikelihood, theta: FloatArray) -> None:
+    def __init__(self, objective: MatchingObjective, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
         self.found: list[tuple[FloatArray, Result]] = objective.infer(theta)
-        value = -float(objective.observed @ theta) + 0.5 * objective.l2 * float(theta @ theta)
+        value = -float(objective.observed @ theta) + 0.5 * objective.l2 * float(theta @ theta) - objective.excess
         for group, (_, result) in zip(objective.groups, self.found, strict=True):
             value += float(group.weights @ result.free_energy)
         self.value = value
@@ -142,7 +191,7 @@ class MatchingPoint(PenalizedPoint):
     def gap(self) -> float:
         """``||gradient||^2 / (2 l2)`` plus the certificates of inference: at least ``F - minimum``, and at least the
         distance of F from the dual objective at these probabilities."""
-        return quadratic_gap(self.gradient, self.objective.l2) + self.inference_gap
+        return quadratic_gap(self.gradient, self.objective.l2) + self.inference_gap if self.objective.has_gap else np.inf
 
     def along(self, direction: FloatArray) -> DotRay[Self]:
         return DotRay(self, direction)
@@ -159,4 +208,4 @@ class MatchingPoint(PenalizedPoint):
 
     def preconditioner(self, strong: bool = False) -> Product:
         """v -> v over the root of the diagonal of the Hessian."""
-        return diagonal_scaling(self.diagonal, 0.0, 0.5)
+        return diagonal_scaling(self.diagonal, 1e-12 * float(self.diagonal.max(initial=1e-300)), 0.5)

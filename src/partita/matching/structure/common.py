@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.potentials import are_potentials, not_potential, real_array, refusal
 from ...core.errors import TooLargeError
@@ -15,14 +15,17 @@ from ...core.memory import check_sample
 from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
-from ...core.validation import check_choice, check_no_options
+from ...core.validation import check_choice, check_count, check_no_options
 from ...core.warn import report
 from ..registry import find_engine
 from .half_edges import half_edges
+from .kbest import murty
 
 ENGINES = ("auto", "exact", "bethe", "frank_wolfe", "perturb_and_map")
 #: Vertices of one side, or of a whole graph, up to which sums are exact at all, and up to which ``"auto"`` takes them.
 LARGEST_EXACT, AUTO_EXACT = 24, 14
+#: Numbers of workspace that exact sums may take.
+LARGEST_ROOM = 2.0**27
 
 
 class Matchings:
@@ -43,6 +46,48 @@ class Matchings:
     def __init__(self, n_jobs: int | None) -> None:
         self.n_edges: int = len(self.ends)
         self.n_jobs, self.workers = n_jobs, Workers(n_jobs)
+
+    @property
+    def exact_size(self) -> int:
+        """The number of vertices whose sets exact sums go over."""
+        return self.n_vertices
+
+    @property
+    def exact_work(self) -> float:
+        """About how many products the exact marginals of one example take."""
+        return 0.5 * self.exact_size * 2.0 ** min(self.exact_size, 1000)
+
+    @property
+    def exact_room(self) -> float:
+        """Numbers of workspace of exact sums."""
+        return 2.0 * 2.0 ** min(self.exact_size, 1000)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether exact sums are within reach."""
+        return self.exact_size <= LARGEST_EXACT and self.exact_room <= LARGEST_ROOM
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the graph is bipartite. The Bethe free energy is then at most log Z, whoever may stay alone (Csikvari)."""
+        return self.left > 0
+
+    @cached_property
+    def may_stay_alone(self) -> NDArray[np.bool_]:
+        """Which vertices need no edge."""
+        return np.full(self.n_vertices, not self.perfect)
+
+    @cached_property
+    def _edges_by_vertex(self) -> tuple[IntArray, IntArray]:
+        owners = self.ends.T.ravel()
+        order = np.argsort(owners, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=self.n_vertices))])
+        return starts, order % max(self.n_edges, 1)
+
+    def edges_at(self, vertex: int) -> IntArray:
+        """Numbers of the edges of a vertex."""
+        starts, edges = self._edges_by_vertex
+        return edges[starts[vertex] : starts[vertex + 1]]
 
     @cached_property
     def graph(self) -> tuple[Any, ...]:
@@ -75,6 +120,10 @@ class Matchings:
         """log Z of each example, and the probabilities of edges, written to `marginals` unless that is None."""
         raise NotImplementedError
 
+    def covariances(self, flat: FloatArray, directions: FloatArray) -> FloatArray:
+        """The covariance of edges of each example times a direction, exactly: the derivative of the marginals."""
+        raise NotImplementedError
+
     def best(self, weights: FloatArray) -> IntArray:
         """The best matchings, for a matrix of examples times edges."""
         raise NotImplementedError
@@ -104,6 +153,10 @@ class Matchings:
     def score(self, potentials: ArrayLike, y: ArrayLike) -> FloatArray:
         """The sum of the weights of the edges in a matching, of each example; -inf if one is forbidden."""
         return self._totals(self.weights(potentials), self.indicators(y))
+
+    def score_of(self, weights: FloatArray, y: ArrayLike) -> FloatArray:
+        """The same for a checked matrix of examples times edges."""
+        return self._totals(weights, self.indicators(y))
 
     def _totals(self, flat: FloatArray, chosen: FloatArray) -> FloatArray:
         rows = max(len(flat), len(chosen))
@@ -140,7 +193,7 @@ class Matchings:
         if name == "exact":
             result = self.free_energy(flat)
         elif name != "bethe":
-            result = replace(find_engine(name)(self, flat, **options), engine=name)
+            result = replace(self.ask(name, flat, **options), engine=name)
             report(f"engine {name}", result.status)
         else:
             result = self.free_energy(flat, **({"rho": 1.0} | options))
@@ -154,17 +207,17 @@ class Matchings:
         B, V = len(flat), self.n_vertices
         place = (V * np.arange(B)[:, None] + self.ends.T.ravel()).ravel()
         weights = np.tile(flat if self.left else 0.5 * flat, (1, 2)).ravel()
-        top = np.full(B * V, -np.inf if self.perfect else 0.0)
+        top = np.tile(np.where(self.may_stay_alone, 0.0, -np.inf), B)
         np.maximum.at(top, place, weights)
         top = np.where(top > -np.inf, top, 0.0)
         sums = np.bincount(place, np.exp(weights - top[place]), B * V)
-        if not self.perfect:
-            sums += np.exp(-top)
+        alone = np.tile(self.may_stay_alone, B)
+        sums[alone] += np.exp(-top[alone])
         with np.errstate(divide="ignore"):
             logs = (top + np.log(sums)).reshape(B, V)
         upper = np.minimum(logs[:, : self.left].sum(1), logs[:, self.left :].sum(1)) if self.left else logs.sum(1)
         room = 1e-13 * (1.0 + np.abs(logs).sum(1))
-        lower = np.full(B, -np.inf if self.perfect else 0.0)
+        lower = np.full(B, 0.0 if self.may_stay_alone.all() else -np.inf)
         return lower, np.where(np.isfinite(upper), upper + room, np.inf)
 
     def free_energy(self, weights: FloatArray, messages: Any = None, **options: Any) -> Result:
@@ -174,9 +227,14 @@ class Matchings:
             marginals = np.zeros_like(weights)
             log_z = self.exact_sums(weights, marginals)
             return Result(log_z, marginals, lower=log_z, upper=log_z)
-        result: Result = find_engine("bethe")(self, weights, messages=messages, **options)
+        result = self.ask("bethe", weights, messages=messages, **options)
         report("engine bethe", result.status)
         return replace(result, engine="bethe")
+
+    def ask(self, engine: str, weights: FloatArray, **options: Any) -> Result:
+        """What an engine that is not exact answers about a matrix of examples times edges."""
+        result: Result = find_engine(engine)(self, weights, **options)
+        return result
 
     def argmax(self, potentials: ArrayLike) -> tuple[IntArray, FloatArray]:
         """The best matching and its score, of each example."""
@@ -184,6 +242,20 @@ class Matchings:
         y = self.best(flat)
         value = self.check_possible(self._totals(flat, self.indicators(y)))
         return (y[0] if self.is_single(potentials) else y), value
+
+    def kbest(self, potentials: ArrayLike, k: int) -> list[tuple[IntArray, FloatArray]]:
+        """Of each example, at most k matchings, best first, and their scores: Murty's algorithm.
+
+        Examples
+        --------
+        >>> from partita.structures import BipartiteMatching
+        >>> ((matchings, scores),) = BipartiteMatching(2).kbest([[0.0, 1.0], [2.0, 4.0]], 5)
+        >>> matchings.tolist(), scores.tolist()
+        ([[0, 1], [1, 0]], [4.0, 3.0])
+        """
+        flat = self.weights(potentials)
+        k = check_count("k", k, minimum=1)
+        return [murty(self, row, k) for row in flat]
 
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` matchings, shape (size, ...) with the shape of y: independent ones of small graphs, else by a Markov chain.
@@ -193,7 +265,7 @@ class Matchings:
         flat = self.weights(potentials)
         n = check_sample(size, self.n_vertices * len(flat))
         random = generator(random_state)
-        if (self.left or self.n_vertices) > LARGEST_EXACT - 2 or options:
+        if self.exact_size > LARGEST_EXACT - 2 or not self.is_small or options:
             chain = find_engine("markov_chain")
             draws = [np.asarray(chain(self, row, n, random, **options)) for row in flat]
         else:
@@ -202,17 +274,25 @@ class Matchings:
 
     def _choose(self, engine: str, options: dict[str, Any]) -> str:
         check_choice("engine", engine, ENGINES)
-        size = self.left or self.n_vertices
-        if engine == "exact" and size > LARGEST_EXACT:
-            raise TooLargeError(
-                f"exact sums over matchings of {size} vertices need 2^{size} entries; the limit is 2^{LARGEST_EXACT}. "
-                "Choose engine='bethe'"
-            )
         if engine == "exact":
+            self.check_small("Choose engine='bethe'")
             check_no_options(engine, options)
         if engine == "auto":
-            return "exact" if size <= AUTO_EXACT and not options else "bethe"
+            return "exact" if self.exact_size <= AUTO_EXACT and self.is_small and not options else "bethe"
         return engine
+
+    def check_small(self, cure: str) -> None:
+        """Raise a TooLargeError if exact sums are out of reach."""
+        size = self.exact_size
+        if size > LARGEST_EXACT:
+            raise TooLargeError(
+                f"exact sums over matchings of {size} vertices need 2^{size} entries; the limit is 2^{LARGEST_EXACT}. {cure}"
+            )
+        if not self.is_small:
+            raise TooLargeError(
+                f"exact sums over these matchings need {self.exact_room:.3g} numbers at a time; the limit is "
+                f"{LARGEST_ROOM:.3g}. {cure}"
+            )
 
     def check_possible(self, log_z: FloatArray) -> FloatArray:
         """The same, if no example has all its matchings forbidden."""
@@ -223,7 +303,7 @@ class Matchings:
 
     def for_each(self, kernel: Any, flat: FloatArray, *state: Any) -> None:
         """Run a kernel over the examples, on all threads."""
-        work = float(len(flat)) * 2.0 ** (self.left or self.n_vertices)
+        work = float(len(flat)) * 2.0**self.exact_size
         self.workers.run(lambda lo, hi: kernel(*state, lo, hi), Workers.ranges(len(flat), 20.0 * work))
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from ...core.arrays.potentials import real_array, whole_array
+from ...core.arrays.sparse import with_narrow_indices
 from ...core.enumeration import check_few
 from ...core.memory import check_memory, product
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_count, check_flag
-from ..kernels import many, permanent
+from ..kernels import covariances, many, permanent
 from ..registry import find_engine
 from .common import Matchings, which_example
+from .duals import RANGE, partial_duals
 
 #: The partner of a vertex that `enumerate` has not come to.
 _OPEN = -2
@@ -136,6 +142,26 @@ class Matching(Matchings):
         self._check_range(flat, log_z)
         return self.check_possible(log_z + shift)
 
+    def covariances(self, flat: FloatArray, directions: FloatArray) -> FloatArray:
+        A, alone, _ = self._scaled(flat)
+        size = np.abs(directions).max(axis=1, keepdims=True)
+        D = self.matrices(directions / np.where(size > 0.0, size, 1.0))
+        out = np.empty_like(A)
+        self.for_each(covariances.pairings, flat, A, alone, D, out)
+        return np.asarray(out[:, self.ends[:, 0], self.ends[:, 1]] * size)
+
+    @cached_property
+    def two_sided(self) -> bool:
+        """Whether the graph is bipartite: whether every vertex, taken twice, is in two parts of the doubled graph."""
+        V, (i, j) = self.n_vertices, self.ends.T
+        if self.complete:
+            return V == 2
+        doubled = sp.csr_array(
+            (np.ones(2 * len(i)), (np.concatenate([i, j]), V + np.concatenate([j, i]))), shape=(2 * V, 2 * V)
+        )
+        part = connected_components(with_narrow_indices(doubled), directed=False)[1]
+        return bool((part[:V] != part[V:]).all())
+
     def _check_range(self, flat: FloatArray, log_z: FloatArray) -> None:
         """Products of scaled weights may vanish; what is forbidden is something else."""
         for b in np.flatnonzero(log_z == -np.inf).tolist():
@@ -146,23 +172,38 @@ class Matching(Matchings):
             raise ValueError(f"the weights of example {b} are too far apart for exact sums: choose engine='bethe'")
 
     def _scaled(self, flat: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Symmetric matrices with entries up to one, what staying alone costs, and the logarithms of their divisors."""
+        """Symmetric matrices with entries up to one, what staying alone costs, and the logarithms of their divisors: half of
+        the largest weights of vertices, or where sums would be out of range, half of the duals on the doubled graph."""
         W = self.matrices(flat)
         W[:, self.matrices(np.ones((1, self.n_edges)))[0] == 0.0] = -np.inf
-        halves = np.zeros(W.shape[:2])
-        for b in range(len(W)):
-            halves[b] = self._halves(W[b])
-        W -= halves[:, :, None] + halves[:, None, :]
-        alone = np.zeros_like(halves) if self.perfect else np.exp(-halves)
-        return np.exp(np.minimum(W, 0.0)), alone, halves.sum(1)
+        top = W.max(axis=1)
+        halves = 0.5 * np.where(top > -np.inf, top, 0.0)
+        if not self.perfect:
+            halves = np.maximum(halves, 0.0)
+        A, alone = self._divided(W, halves)
+        safe = 0.5 * self.n_vertices * np.log(A[:, self.ends[:, 0], self.ends[:, 1]].min(1) + 1e-300) > -RANGE
+        doubtful = np.flatnonzero(~(safe & self.complete) if self.perfect else halves.sum(1) > RANGE)
+        if len(doubtful):
+            log_z = np.empty(len(doubtful))
+            self.for_each(many.pairings, flat[doubtful], A[doubtful], alone[doubtful], log_z, np.zeros((0, 1, 1)))
+            far = doubtful[log_z < -RANGE]
+            for b in far.tolist():
+                halves[b] = self._halves(W[b])
+            A[far], alone[far] = self._divided(W[far], halves[far])
+        return A, alone, halves.sum(1)
+
+    def _divided(self, W: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        A = np.exp(np.minimum(W - (halves[:, :, None] + halves[:, None, :]), 0.0))
+        return A, np.zeros_like(halves) if self.perfect else np.exp(-halves)
 
     def _halves(self, W: FloatArray) -> FloatArray:
-        """Numbers of vertices whose sums are at least the weights of edges."""
+        """Numbers of vertices whose sums are at least the weights of edges, and together nearly as small as can be."""
         finite = np.isfinite(W)
         if not finite.any():
             return np.zeros(len(W))
         if not self.perfect:
-            return np.asarray(np.maximum(0.5 * W.max(axis=1), 0.0))
+            u, v, _ = partial_duals(W, False, self.workers)
+            return np.asarray(0.5 * (u + v))
         low = -1e6 - 2.0 * np.abs(W[finite]).sum()
         filled = np.where(finite, W, low)
         columns = find_engine("assignment")(filled[None], self.workers)[0]
