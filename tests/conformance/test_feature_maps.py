@@ -12,7 +12,7 @@ from partita.chain.features.chain import ChainFeatures
 from partita.chain.features.tied import TiedFeatures
 from partita.core import Workers, parallel
 from partita.features import DenseLinear, LabelFeatures, LinearMap, RowBlocks, SparseLinear, TableType, TiedTables
-from partita.matching.features import EdgeFeatures, NodePairs
+from partita.matching.features import Attribute, AttributePairs, EdgeFeatures, NodePairs, Side
 from partita.softmax.features.rows import SparseRows
 from partita.structures import FactorGraph
 from partita.tree import PairFeatures
@@ -27,6 +27,9 @@ TYPES = [
     TableType(np.array([6]), parameters=np.array([[3]])),  # factor 5 has no weights
 ]
 ENDS = np.array([(0, 1), (0, 3), (1, 2), (2, 3), (2, 4)])
+ATTRIBUTES = [Attribute("age", True), Attribute("room", True, (1.0, 2.0, 3.0)), Attribute("smokes", False, ("no", "yes"))]
+#: Levels beyond those of an attribute are unseen ones.
+SIDES = [Side(RNG.integers(0, [[4], [3]], (2, 5)), RNG.standard_normal((2, 5))) for _ in range(3)]
 
 
 def chains(workers, tables=False, **options):
@@ -63,6 +66,8 @@ MAPS = {
     "edges": lambda w: EdgeFeatures(RNG_EDGES),
     "pairs of rows and columns": lambda w: NodePairs(RNG_EDGES, RNG_EDGES[:, :, :4]),
     "pairs of vertices": lambda w: NodePairs(RNG_EDGES, RNG_EDGES, ENDS),
+    "attributes of vertices": lambda w: AttributePairs(ATTRIBUTES, SIDES, ends=ENDS, workers=w),
+    "attributes of rows and columns": lambda w: AttributePairs(ATTRIBUTES, SIDES[:2], SIDES[1:], workers=w),
 }
 RNG_FEATURES, RNG_EDGES = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((3, 5, 5))
 

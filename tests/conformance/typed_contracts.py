@@ -16,7 +16,7 @@ from partita.core import contracts as c
 from partita.core.results import FloatArray
 from partita.features import DenseLinear, LabelFeatures, SparseLinear, TiedTables
 from partita.graph.objective import composite, likelihood as graph
-from partita.matching.features import EdgeFeatures, EdgeMap, NodePairs
+from partita.matching.features import AttributePairs, EdgeFeatures, EdgeMap, NodePairs
 from partita.matching.objective import likelihood as matching
 from partita.objectives import l1
 from partita.objectives.constraints import constrained
@@ -96,10 +96,11 @@ def maps(
     tables: TiedTables,
     edges: EdgeFeatures,
     pairs: NodePairs,
+    attributes: AttributePairs,
     chains: ChainFeatures,
     tied: TiedFeatures,
 ) -> tuple[Any, ...]:
     arrays: list[c.FeatureMap[FloatArray]] = [dense, sparse, labels, tables, edges, pairs]
     scores: list[c.FeatureMap[Scores]] = [chains, tied]
-    weights: list[EdgeMap] = [edges, pairs]
+    weights: list[EdgeMap] = [edges, pairs, attributes]
     return arrays, scores, weights
