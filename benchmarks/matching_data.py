@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from datasets import data_directory
-from scipy import sparse
 
-from partita.matching.features import EdgeFeatures, NodePairs
+from partita.matching.features import Attribute, AttributePairs, EdgeFeatures, Side
 from partita.matching.objective.likelihood import Group
 from partita.structures import BipartiteMatching, Matching
 
@@ -70,47 +69,8 @@ def frame_pairs(contexts: np.ndarray, baseline: int, part: str) -> Pairs:
     return Pairs(X, np.argsort(order, axis=1))
 
 
-class Tied:
-    """The features of `NodePairs`, summed by columns of a matrix: its parameters are ``ties @ theta``."""
-
-    def __init__(self, pairs: NodePairs, ties: sparse.csr_matrix) -> None:
-        self._pairs, self._ties = pairs, ties
-        self.size, self.n_examples = ties.shape[1], pairs.n_examples
-
-    def forward(self, theta: np.ndarray) -> np.ndarray:
-        return self._pairs.forward(self._ties @ theta)
-
-    def adjoint(self, values: np.ndarray) -> np.ndarray:
-        return self._ties.T @ self._pairs.adjoint(values)
-
-    def squares(self, values: np.ndarray) -> np.ndarray:
-        """Exact where the entries of a column are never seen together, as with one-hot features."""
-        return self._ties.power(2).T @ self._pairs.squares(values)
-
-    def example(self, i: int) -> "Tied":
-        return Tied(self._pairs.example(i), self._ties)
-
-
-def questionnaire_features() -> sparse.csr_matrix:
-    """Columns of 64 x 64 matrices T such that ``o_i' T o_j`` is a feature of a pair of students with one-hot answers o.
-
-    For each question the absolute difference of the two answers (14 columns first), then an indicator of each pair of
-    answers in any order: 200 in all.
-    """
-    starts = np.concatenate([[0], np.cumsum(LEVELS)])
-    total = int(starts[-1])
-    distances, indicators = [], []
-    for first, levels in zip(starts, LEVELS, strict=False):
-        T = np.zeros((total, total))
-        a = np.arange(levels)
-        T[first : first + levels, first : first + levels] = np.abs(a[:, None] - a)
-        distances.append(T.ravel())
-        for i in range(levels):
-            for j in range(i, levels):
-                T = np.zeros((total, total))
-                T[first + i, first + j] = T[first + j, first + i] = 1.0
-                indicators.append(T.ravel())
-    return sparse.csr_matrix(np.array(distances + indicators).T)
+#: For each question the absolute difference of the two answers, and an indicator of each pair of answers in any order.
+QUESTIONS = tuple(Attribute(f"question {k}", True, tuple(range(levels))) for k, levels in enumerate(LEVELS))
 
 
 @dataclass(frozen=True)
@@ -141,18 +101,20 @@ def roommates(n: int, theta: np.ndarray, rng: np.random.Generator) -> Year:
         answers[np.arange(n), first + np.searchsorted(cuts, latent[:, question])] = 1.0
         first += levels
     graph = Matching(n)
-    W = tied_pairs([answers], graph).forward(theta)[0]
+    W = attribute_features([answers], graph).forward(theta)[0]
     return Year(answers, graph.sample(W, 1, rng, burn_in=200)[0])
 
 
-def tied_pairs(answers: list[np.ndarray], graph: Matching) -> Tied:
-    """The 200 features of all pairs of students, for years with the same number of them."""
-    rows = np.array(answers)
-    return Tied(NodePairs(rows, rows, graph.ends), questionnaire_features())
+def attribute_features(answers: list[np.ndarray], graph: Matching) -> AttributePairs:
+    """The 200 features of all pairs of students, for years with the same number of them, given one-hot answers."""
+    cuts = np.cumsum(LEVELS)[:-1]
+    chosen = [np.array([part.argmax(1) for part in np.split(year, cuts, axis=1)]) for year in answers]
+    sides = [Side(levels, levels.astype(float)) for levels in chosen]
+    return AttributePairs(QUESTIONS, sides, ends=graph.ends, workers=graph.workers)
 
 
 def year_groups(years: list[Year]) -> list[Group]:
     """Years with the same number of students for objectives."""
     graph = Matching(len(years[0].answers))
     observed = graph.indicators(np.array([year.partners for year in years]))
-    return [Group(graph, tied_pairs([year.answers for year in years], graph), observed, np.ones(len(years)))]
+    return [Group(graph, attribute_features([year.answers for year in years], graph), observed, np.ones(len(years)))]

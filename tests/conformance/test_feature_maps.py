@@ -12,7 +12,7 @@ from partita.chain.features.chain import ChainFeatures
 from partita.chain.features.tied import TiedFeatures
 from partita.core import Workers, parallel
 from partita.features import DenseLinear, LabelFeatures, LinearMap, RowBlocks, SparseLinear, TableType, TiedTables
-from partita.matching.features import EdgeFeatures, NodePairs
+from partita.matching.features import Attribute, AttributePairs, EdgeFeatures, NodePairs, Side
 from partita.matching.unmatched import AloneFeatures, PaddedFeatures
 from partita.softmax.features.rows import SparseRows
 from partita.structures import BipartiteMatching, FactorGraph
@@ -28,6 +28,9 @@ TYPES = [
     TableType(np.array([6]), parameters=np.array([[3]])),  # factor 5 has no weights
 ]
 ENDS = np.array([(0, 1), (0, 3), (1, 2), (2, 3), (2, 4)])
+ATTRIBUTES = [Attribute("age", True), Attribute("room", True, (1.0, 2.0, 3.0)), Attribute("smokes", False, ("no", "yes"))]
+#: Levels beyond those of an attribute are unseen ones.
+SIDES = [Side(RNG.integers(0, [[4], [3]], (2, 5)), RNG.standard_normal((2, 5))) for _ in range(3)]
 
 
 def chains(workers, tables=False, **options):
@@ -66,6 +69,8 @@ MAPS = {
     "pairs of vertices": lambda w: NodePairs(RNG_EDGES, RNG_EDGES, ENDS),
     "edges and staying alone": lambda w: AloneFeatures(EdgeFeatures(RNG_EDGES), RNG_EDGES[:, :2], ENDS),
     "edges of a side filled up": lambda w: PaddedFeatures(EdgeFeatures(RNG_SIDES), BipartiteMatching(2, 3)),
+    "attributes of vertices": lambda w: AttributePairs(ATTRIBUTES, SIDES, ends=ENDS, workers=w),
+    "attributes of rows and columns": lambda w: AttributePairs(ATTRIBUTES, SIDES[:2], SIDES[1:], workers=w),
 }
 RNG_FEATURES, RNG_EDGES = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((5, 5, 5))
 RNG_SIDES = RNG.standard_normal((2, 3, 6))

@@ -16,7 +16,7 @@ from partita.core import contracts as c
 from partita.core.results import FloatArray
 from partita.features import DenseLinear, LabelFeatures, SparseLinear, TiedTables
 from partita.graph.objective import composite, likelihood as graph
-from partita.matching.features import EdgeFeatures, EdgeMap, NodePairs
+from partita.matching.features import AttributePairs, EdgeFeatures, EdgeMap, NodePairs
 from partita.matching.objective import exact as exact_matching, likelihood as matching
 from partita.matching.unmatched import AloneFeatures, PaddedFeatures
 from partita.objectives import l1
@@ -101,10 +101,11 @@ def maps(
     pairs: NodePairs,
     alone: AloneFeatures,
     padded: PaddedFeatures,
+    attributes: AttributePairs,
     chains: ChainFeatures,
     tied: TiedFeatures,
 ) -> tuple[Any, ...]:
     arrays: list[c.FeatureMap[FloatArray]] = [dense, sparse, labels, tables, edges, pairs, alone, padded]
     scores: list[c.FeatureMap[Scores]] = [chains, tied]
-    weights: list[EdgeMap] = [edges, pairs, alone, padded]
+    weights: list[EdgeMap] = [edges, pairs, alone, padded, attributes]
     return arrays, scores, weights

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_count, check_real
 from ..kernels import bethe as kernels, many
+from ..kernels.certificates import certify, settled
 from ..structure.half_edges import half_edges
 from .frozen import freeze
 from .scaling import Scaling
@@ -18,8 +18,8 @@ from .support import forced_edges, fractional_support
 
 #: Edges from which the sweeps of one example are shared out to threads.
 LARGE = 20_000
-#: Sweeps after which a frozen solution is looked for.
-FIRST = 100
+#: Sweeps after which a frozen solution is looked for, and messages begin anew from prices of the best matching.
+FIRST = 50
 
 
 def matching_bethe(
@@ -188,63 +188,96 @@ def _reduced(structure: Any, free: Any) -> Any:
 def _run(
     structure: Any, graph: Any, weights: FloatArray, rho: float, tol: float, max_iter: int, state: Any, tau: Any, out: Any
 ) -> None:
-    arrays = graph[0]
+    run = kernels.Run(not structure.perfect, rho, tol, max_iter)
     if rho == 1.0 and weights.shape[1] >= LARGE:
         for b in range(len(weights)):
-            out[b] = _large(structure.workers, arrays, not structure.perfect, weights[b], tol, max_iter, state[b], tau[b])
+            out[b] = _large(structure.workers, graph[0], run, weights[b], state[b], tau[b])
         return
-    solid = rho == 1.0 and structure.perfect  # may be frozen, which messages take long to say
-    sweep = partial(_sweep, structure, graph, rho, tol)
-    sweep(weights, min(max_iter, FIRST) if solid else max_iter, state, tau, out)
-    open_ = np.flatnonzero(out[:, 1] > tol) if solid else np.zeros(0, np.int64)
-    for b in open_.tolist():
-        freeze(arrays, weights[b], tau[b], out[b])
-    open_ = open_[out[open_, 1] > tol]
-    if len(open_) and max_iter > FIRST:
-        again = state[open_], tau[open_], out[open_]
-        sweep(weights[open_], max_iter - FIRST, *again)
-        again[2][:, 2] += FIRST
-        better = again[2][:, 1] < out[open_, 1]
-        for whole, part in zip((tau, out), again[1:], strict=True):
-            whole[open_[better]] = part[better]
-        state[open_] = again[0]
+    if rho < 1.0 or run.single:  # nothing is frozen
+        _sweep(structure, graph, run, weights, state, tau, out)
+        return
+    first = run._replace(max_iter=min(max_iter, FIRST))
+    _sweep(structure, graph, first, weights, state, tau, out)
+    open_ = np.flatnonzero(out[:, 1] > tol)
+    if len(open_):
+        duals = np.array([freeze(graph[0], weights[b], tau[b], out[b]) for b in open_.tolist()])
+        still = out[open_, 1] > tol
+        if still.any() and max_iter > FIRST:
+            rest = run._replace(max_iter=max_iter - FIRST)
+            _again(structure, graph, rest, weights, duals[still], open_[still], state, tau, out)
 
 
-def _sweep(
-    structure: Any, graph: Any, rho: float, tol: float, weights: FloatArray, max_iter: int, state: Any, tau: Any, out: Any
+def _again(
+    structure: Any, graph: Any, run: Any, weights: FloatArray, duals: FloatArray, which: Any, state: Any, tau: Any, out: Any
 ) -> None:
-    given: Any = (*graph, not structure.perfect, rho, weights, tol, max_iter, state, tau)
+    """Some examples once more, from the prices of vertices at the best matching: with these taken off, weights are zero on
+    its edges and at most that on others, and messages have no long way to go."""
+    starts, ends = graph[0][0], graph[0][3]
+    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    reduced = weights[which] - duals[:, ends].sum(2)
+    part, found = np.zeros((len(which), state.shape[1])), np.zeros((len(which), 3))
+    inside = np.zeros((len(which), tau.shape[1]))
+    _sweep(structure, graph, run, reduced, part, inside, found)
+    found[:, 0] += duals.sum(1)
+    found[:, 1] += 1e-15 * np.abs(weights[which]).max(1) * duals.shape[1]  # rounding of reduced weights
+    found[:, 2] += out[which, 2]
+    better = found[:, 1] < out[which, 1]
+    out[which, 2] = found[:, 2]
+    out[which[better]], tau[which[better]] = found[better], inside[better]
+    state[which] = part - duals[:, owners]
+
+
+def _sweep(structure: Any, graph: Any, run: Any, weights: FloatArray, state: Any, tau: Any, out: Any) -> None:
+    given: Any = (*graph, run, weights, state, tau)
     ranges = Workers.ranges(len(weights), 200.0 * weights.size)
     kernel: Any = many.free_energies
     structure.workers.run(lambda lo, hi: kernel(*given, lo, hi, out), ranges)
 
 
-def _large(
-    workers: Workers, graph: Any, single: bool, weights: FloatArray, tol: float, max_iter: int, messages: Any, tau: Any
-) -> tuple[float, float, int]:
+def _large(workers: Workers, graph: Any, run: Any, weights: FloatArray, messages: Any, tau: Any) -> tuple[float, float, int]:
     """`kernels.bethe.bethe` for one example whose sweeps are shared out to threads."""
     starts, edges, others, _, left = graph
     V, m = len(starts) - 1, len(weights)
     totals, sums, slack = np.empty(V), np.empty(V), np.empty(V)
+    trial, move = np.empty_like(messages), np.empty_like(messages)
     log_tau, log_rest = np.empty(m), np.empty(m)
     pieces = [_pieces(starts, 0, left), _pieces(starts, left, V)]
     cap = kernels.largest_message(weights)
-    value, gap, wait, least, stuck = -np.inf, np.inf, 1, np.inf, 0
-    for sweep in range(1, max_iter + 1):
-        for side in pieces:
-            given = (starts, edges, others, weights, single, cap)
-            workers.run(kernels.send, [(*given, lo, hi, messages, totals) for lo, hi in side])
-        if sweep in (wait, max_iter):
-            wait = sweep + max(1, sweep // 8)
-            seen = (messages, totals, log_tau, log_rest)
-            workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *seen) for lo, hi in pieces[1]])
-            value, gap = kernels.certify(graph, weights, single, 1.0, totals - 1.0, tau, log_tau, log_rest, sums, slack)
-            moving = gap < kernels.STUCK * least or gap > kernels.ROUNDING * (1.0 + abs(value))
-            stuck = 0 if moving else stuck + 1
-            least = min(least, gap)
-            if gap <= tol or stuck == kernels.PATIENCE:
-                return value, gap, sweep
-    return value, gap, max_iter
+
+    def sweeps(count: int, messages: Any) -> tuple[float, float]:
+        given = (starts, edges, others, weights, run.single, cap)
+        for _ in range(count):
+            for side in pieces:
+                workers.run(kernels.send, [(*given, lo, hi, messages, totals) for lo, hi in side])
+        seen = (messages, totals, log_tau, log_rest)
+        workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *seen) for lo, hi in pieces[1]])
+        found = certify(graph, weights, run.single, 1.0, totals - 1.0, tau, log_tau, log_rest, sums, slack)
+        return float(found[0]), float(found[1])
+
+    least, stuck, count, pause, sweep, begin = np.inf, 0, 1, kernels.PAUSE, 0, kernels.first_leap(V)
+    while True:
+        value, gap = sweeps(count, messages)
+        sweep += count
+        done, stuck = settled(value, gap, run.tol, least, stuck)
+        least = min(least, gap)
+        if done or sweep >= run.max_iter:
+            return value, gap, sweep
+        count, lower = min(max(1, sweep // 8), run.max_iter - sweep), True
+        while lower and sweep >= begin and sweep + 2 * kernels.SMOOTHING < run.max_iter:
+            largest, lower = kernels.leap(graph, run.single, weights, cap, messages, log_tau, log_rest, move), False
+            for reach in (kernels.FAR, kernels.NEAR):
+                if not lower and (reach == kernels.FAR or largest > reach):
+                    kernels.moved(messages, move, min(1.0, reach / max(largest, 1e-300)), cap, trial)
+                    found = sweeps(kernels.SMOOTHING, trial)
+                    sweep += kernels.SMOOTHING
+                    lower = found[1] < gap
+            if lower:
+                messages[:] = trial
+                value, gap = found
+                if gap <= run.tol:
+                    return value, gap, sweep
+            else:
+                begin, count, pause = sweep + pause, min(pause, run.max_iter - sweep), 2 * pause
 
 
 def _pieces(starts: Any, lo: int, hi: int) -> list[tuple[int, int]]:

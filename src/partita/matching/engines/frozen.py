@@ -22,8 +22,9 @@ from ..registry import find_engine
 STEPS = 300
 
 
-def frozen(weights: FloatArray) -> tuple[IntArray, float, float]:
-    """The best column of every row of a square matrix, their weight, and how far the Bethe free energy can be above it.
+def frozen(weights: FloatArray) -> tuple[IntArray, float, float, FloatArray]:
+    """The best column of every row of a square matrix, their weight, how far the Bethe free energy can be above it, and the
+    prices of rows and then of columns.
 
     >>> import numpy as np
     >>> frozen(np.array([[0.0, -3.0, -3.0], [-3.0, 0.0, -3.0], [-3.0, -3.0, 0.0]]))[2]
@@ -45,19 +46,20 @@ def frozen(weights: FloatArray) -> tuple[IntArray, float, float]:
         x = x + image
         x /= x.max()
         x = np.maximum(x, 1e-200)
-    return columns, value, n * max(0.0, float(np.log(least)))
+    return columns, value, n * max(0.0, float(np.log(least))), np.concatenate([u, v])
 
 
-def freeze(arrays: Any, weights: FloatArray, tau: Any, out: Any) -> None:
+def freeze(arrays: Any, weights: FloatArray, tau: Any, out: Any) -> FloatArray:
     """Put the best matching in place of what messages found for an example, if its certificate is smaller.
 
-    `out` has the value, the certificate and the number of sweeps.
+    `out` has the value, the certificate and the number of sweeps. Returns the prices of vertices at the best matching.
     """
     ends, left = arrays[3], arrays[4]
     W = np.full((left, left), -np.inf)
     W[ends[:, 0], ends[:, 1] - left] = weights
-    columns, value, gap = frozen(W)
+    columns, value, gap, prices = frozen(W)
     gap += 1e-15 * float(np.abs(weights).max()) * left
     if gap < out[1]:
         tau[:] = columns[ends[:, 0]] == ends[:, 1] - left
         out[:2] = value, gap
+    return prices

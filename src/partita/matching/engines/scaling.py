@@ -124,7 +124,7 @@ class Scaling:
         return float(v.sum() + np.sum(rests))
 
     def _certificate(self, v: FloatArray, degrees: FloatArray) -> float:
-        """That of `kernels.bethe.certify`, with a gradient that is equal to the dual numbers."""
+        """That of `kernels.certificates.certify`, with a gradient that is equal to the dual numbers."""
         wrong, level = 1.0 - degrees, v - 1.0
         if not self._single:  # constants do not matter
             level -= level.mean()

@@ -6,8 +6,9 @@ import numpy as np
 
 from ...numerics.jit import kernel
 from . import permanent
-from .bethe import bethe, reweighted
+from .bethe import bethe
 from .permanent import assignment_marginals, draw_assignment, draw_pairing, pairing_marginals
+from .reweighted import reweighted
 
 
 @kernel
@@ -49,18 +50,18 @@ def draw_pairings(A, alone, sums, uniforms, partners):
 
 
 @kernel
-def free_energies(graph, neighbours, single, rho, weights, tol, max_iter, messages, tau, lo, hi, out):
+def free_energies(graph, neighbours, run, weights, messages, tau, lo, hi, out):
     """Bethe (rho = 1) or reweighted free energies, with the state of the last call in `messages`: the value, the
     certificate and the number of sweeps of each go to `out`."""
     m = weights.shape[1]
     log_tau, log_rest = np.empty(m), np.empty(m)
     for b in range(lo, hi):
-        if rho == 1.0:
-            found = bethe(graph, single, weights[b], tol, max_iter, messages[b], tau[b], log_tau, log_rest)
+        if run.rho == 1.0:
+            found = bethe(graph, run, weights[b], messages[b], tau[b], log_tau, log_rest)
         else:
             V = len(graph[0]) - 1
             log_rest[:] = messages[b, V:]
             scales = messages[b, :V]
-            found = reweighted(graph, neighbours, single, rho, weights[b], tol, max_iter, scales, tau[b], log_tau, log_rest)
+            found = reweighted(graph, neighbours, run, weights[b], scales, tau[b], log_tau, log_rest)
             messages[b, V:] = log_rest
         out[b, 0], out[b, 1], out[b, 2] = found[0], found[1], found[2]

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.contracts.features import FeatureMap
-from ..core.results import FloatArray, IntArray
-from .kernels import pairs as kernels
+from ...core.contracts.features import FeatureMap
+from ...core.results import FloatArray, IntArray
+from ..kernels import pairs as kernels
 
 #: Vertices at a time in products over pairs of them.
 BLOCK = 128
