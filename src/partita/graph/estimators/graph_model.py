@@ -168,14 +168,22 @@ class GraphModel(Trained):
     def _options(self) -> dict[str, Any]:
         return dict(self.engine_options or {})
 
+    @property
+    def _given_engine(self) -> str:
+        """The engine for what is unknown, given what is known: known neighbours of a variable are a field."""
+        return "auto" if self._engine == "planar" else self._engine
+
+    def _given_options(self) -> dict[str, Any]:
+        return self._memory() if self._engine == "planar" else self._options()
+
     def _memory(self) -> dict[str, Any]:
         """Of the options of the engine, the one that exact answers take."""
         return {key: value for key, value in self._options().items() if key == "memory_limit"}
 
     def _argmax(self, graph: FactorGraph, u: FloatArray) -> IntArray:
         """The best configuration, or a good one where sums are not exact either."""
-        if self._engine in ("auto", "exact"):
-            return graph.argmax(u, self._engine, **self._memory())[0]
+        if self._engine in ("auto", "exact", "planar"):
+            return graph.argmax(u, self._given_engine, **self._memory())[0]
         return graph.argmax(u, graph.decoder(u))[0]
 
     def _fitted_point(self) -> Any:
