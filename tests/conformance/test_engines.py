@@ -14,13 +14,14 @@ from structures import STRUCTURES, Truth, arrays
 from partita import ConvergenceWarning, Status
 from partita.core import parallel
 from partita.graph.structure import factor_graph
-from partita.matching.structure import common
+from partita.matching.structure import b_matching, common
 from partita.softmax import ENGINES as EXACT_ONLY
 
 ACYCLIC = ("FactorGraph without cycles", "FactorGraph of triples", "FactorGraph of several examples")
 GRAPHS = ("FactorGraph", "FactorGraph by union", *ACYCLIC)
 MATCHINGS = ("BipartiteMatching", "Matching", "Matching that need not be perfect")
-SEVERAL = ("FactorGraph", "BipartiteMatching", "Matching", "BayesNet")
+B_MATCHINGS = ("BMatching", "BMatching with fewer edges", "BMatching without sides")
+SEVERAL = ("FactorGraph", "BipartiteMatching", "Matching", "BMatching", "BayesNet")
 ALONE = tuple(name for name in STRUCTURES if not name.startswith(SEVERAL))
 
 
@@ -100,6 +101,12 @@ ENGINES = {
     "bethe, plain entropy": Engine(MATCHINGS, "bethe", {"rho": 0.5}, side="above", stops=BRIEF),
     "matching frank_wolfe": Engine(MATCHINGS, "frank_wolfe", {"tol": 1e-4}, finite=True, stops=BRIEF),
     "matching perturb_and_map": Engine(MATCHINGS, "perturb_and_map", {"n_samples": 50}, drawn=True),
+    "b-matching auto": Engine(B_MATCHINGS, "auto", exact=B_MATCHINGS),
+    "b-matching exact": Engine(B_MATCHINGS, "exact", exact=B_MATCHINGS),
+    "b-matching bethe": Engine(B_MATCHINGS, "bethe", stops=BRIEF),
+    "b-matching bethe with two sides": Engine(B_MATCHINGS[:1], "bethe", {"rho": 1.0}, side="below", stops=BRIEF),
+    "b-matching bethe, plain entropy": Engine(B_MATCHINGS, "bethe", {"rho": 0.5}, side="above", stops=BRIEF),
+    "b-matching perturb_and_map": Engine(B_MATCHINGS, "perturb_and_map", {"n_samples": 50}, drawn=True),
     **{f"others {name}": Engine(ALONE, name, exact=ALONE) for name in EXACT_ONLY},
 }
 EVERY = [(engine, name) for engine, row in ENGINES.items() for name in row.on]
@@ -119,6 +126,7 @@ def test_every_engine_is_in_the_table():
 
     assert named(GRAPHS) == set(factor_graph.ENGINES)
     assert named(MATCHINGS) == set(common.ENGINES)
+    assert named(B_MATCHINGS) == set(b_matching.ENGINES)
     assert named(ALONE) == set(EXACT_ONLY)
     assert {name for row in ENGINES.values() for name in row.on} == set(STRUCTURES)
 
@@ -195,9 +203,10 @@ def agree(graph, marginals, atol):
 
 
 def degrees(structure, marginals, atol):
-    """Edges at a vertex sum to one, or to at most that."""
+    """Edges at a vertex sum to one (or b), or to at most that."""
+    most = getattr(structure, "b", np.ones(structure.n_vertices))
     sums = np.bincount(structure.ends.ravel(), np.repeat(marginals.ravel(), 2), structure.n_vertices)
-    np.testing.assert_allclose(sums if structure.perfect else np.maximum(sums, 1.0), 1.0, atol=atol)
+    np.testing.assert_allclose(sums if structure.perfect else np.maximum(sums, most), most, atol=atol)
 
 
 @pytest.mark.parametrize(("engine", "name"), [pair for pair in EVERY if pair[1] not in ALONE])
@@ -209,7 +218,9 @@ def test_marginals_sum_as_they_must(engine, name):
         assert marginals.min() >= -1e-9
         assert not marginals[potentials == -np.inf].any()
         graph = row.structure.families if name == "BayesNet" else row.structure
-        (degrees if name in MATCHINGS else agree)(graph, marginals, 1e-6 if engine.name != "frank_wolfe" else 1e-5)
+        (degrees if name in MATCHINGS + B_MATCHINGS else agree)(
+            graph, marginals, 1e-6 if engine.name != "frank_wolfe" else 1e-5
+        )
 
 
 @pytest.mark.parametrize(("engine", "name"), [pair for pair in EVERY if ENGINES[pair[0]].drawn])

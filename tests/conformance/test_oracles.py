@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from discovery import classes
-from enumeration import choices, matchings, permutations, spanning_trees
+from enumeration import choices, edge_sets, matchings, permutations, spanning_trees
 from hypothesis import given, settings, strategies as st
 from structures import STRUCTURES
 
@@ -83,13 +83,6 @@ def entries(graph: Any) -> Any:
             table[tuple(y[v] for v in scope)] = 1.0
         out.append(np.concatenate([table.ravel() for table in tables]))
     return np.array(out)
-
-
-def edge_sets(edges: Any, b: Any, perfect: bool) -> Any:
-    """Sets of edges with these degrees."""
-    sets = choices([2] * len(edges)).astype(float)
-    degrees = np.array([np.bincount(edges.ravel(), np.repeat(row, 2), len(b)) for row in sets])
-    return sets[(degrees == b if perfect else degrees <= b).all(1)]
 
 
 def cuts(edges: Any) -> Any:
