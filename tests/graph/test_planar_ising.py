@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from partita import MarkovNetwork
+from partita import MarkovNetwork, TooLargeError
 from partita.core.errors import NumericalError
 from partita.features import TableType, TiedTables
 from partita.graph.engines.planar_layout import PlanarLayout
@@ -180,6 +180,19 @@ def test_what_the_engine_says_of_its_answer(rng):
     np.testing.assert_array_equal(union.infer(both, "planar", positions=positions).log_z, found.log_z)
 
 
+def test_memory_is_counted_before_any_work(rng):
+    graph, u = grid(12, 12, rng)
+    for ask in (graph.infer, graph.log_partition):
+        with pytest.raises(TooLargeError, match=r"of 144 variables needs .* memory_limit is 1 kB"):
+            ask(u, "planar", memory_limit=1e3)
+    X, edges = drawn(4, 4, rng), pairs_of(4, 4)
+    with pytest.raises(TooLargeError, match="memory_limit"):
+        MarkovNetwork.ising(edges, fields=False, engine="planar", engine_options={"memory_limit": 1e3}).fit(X)
+    model = MarkovNetwork.ising(edges, fields=False, engine="planar", engine_options={"memory_limit": 1e8}, l2=1.0).fit(X)
+    assert np.isfinite(model.log_partition())
+    assert np.isfinite(model.standard_errors()).all()
+
+
 def test_best_configurations_by_name(rng):
     pytest.importorskip("rustworkx")
     graph, u = grid(4, 5, rng)
@@ -335,6 +348,7 @@ def test_best_cuts(seed, solver):
     for scores in (rng.standard_normal(len(edges)), np.abs(rng.standard_normal(len(edges))), np.zeros(len(edges))):
         answer = oracle(scores)
         assert (every == answer.point).all(1).any()
+        np.testing.assert_array_equal(oracle.best(scores), answer.point)
         assert answer.value == pytest.approx((every @ scores).max(), abs=1e-9 + answer.delta)
     for bad, message in ((np.full(len(edges), -np.inf), "finite"), (np.zeros(3), "one for each edge")):
         with pytest.raises(ValueError, match=message):

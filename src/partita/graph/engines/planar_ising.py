@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ...core.errors import NumericalError
-from ...core.memory import check_memory
+from ...core.errors import NumericalError, TooLargeError
+from ...core.memory import check_memory, in_units
 from ...core.parallel import blas_limit
 from ...core.results import FloatArray, IntArray, Result
+from ...core.validation import check_real
 from ..structure.factor_graph import FactorGraph
 from ..structure.mixture import each_example
 from .planar_dissection import Front, fronts
@@ -23,7 +24,9 @@ from .planar_layout import PlanarLayout, check_positions
 DIGITS = 1e-6
 
 
-def kac_ward(graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike | None = None) -> Result:
+def kac_ward(
+    graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike | None = None, memory_limit: float = np.inf
+) -> Result:
     """log Z and marginals of planar Ising models, exactly.
 
     Parameters
@@ -34,6 +37,8 @@ def kac_ward(graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike
         Finite, and the same when all states change: such a model has no fields.
     positions : array of shape (variables, 2), optional
         Places of the variables in a drawing without crossings; see `PlanarLayout`.
+    memory_limit : float
+        Bytes that this may take; if it would take more, or more than there are, that is a TooLargeError before any work.
 
     Notes
     -----
@@ -46,7 +51,7 @@ def kac_ward(graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike
     The determinant becomes small where couplings are strong and contradict each other, and digits are lost. What is visibly
     no positive number, or no inverse, is a NumericalError.
     """
-    parts, rows = planar_parts(graph, positions), len(potentials)
+    parts, rows = planar_parts(graph, positions, memory_limit), len(potentials)
     log_z, marginals = np.empty((rows, len(parts))), np.empty((rows, graph.size))
 
     def work(row: int, k: int) -> None:
@@ -60,9 +65,11 @@ def kac_ward(graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike
     return Result(flat, marginals, lower=flat, upper=flat, engine="planar")
 
 
-def planar_log_partition(graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike | None = None) -> FloatArray:
+def planar_log_partition(
+    graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike | None = None, memory_limit: float = np.inf
+) -> FloatArray:
     """`kac_ward` without marginals, which take twice as long as this."""
-    parts = planar_parts(graph, positions)
+    parts = planar_parts(graph, positions, memory_limit)
 
     def work(row: int, k: int) -> float:
         return KacWard(parts[k][1], potentials[row, parts[k][0]]).log_z
@@ -74,8 +81,11 @@ def planar_log_partition(graph: FactorGraph, potentials: FloatArray, *, position
 _known: weakref.WeakKeyDictionary[FactorGraph, dict[Any, list[tuple[Any, PlanarIsing]]]] = weakref.WeakKeyDictionary()
 
 
-def planar_parts(graph: FactorGraph, positions: ArrayLike | None = None) -> list[tuple[Any, PlanarIsing]]:
+def planar_parts(
+    graph: FactorGraph, positions: ArrayLike | None = None, memory_limit: float = np.inf
+) -> list[tuple[Any, PlanarIsing]]:
     """The entries and the model of every example of a graph, compiled once."""
+    limit = check_real("memory_limit", memory_limit, minimum=0.0, strict=True, finite=False)
     key = None if positions is None else np.asarray(positions, dtype=np.float64).tobytes()
     if key not in _known.setdefault(graph, {}):
         if graph.n_examples == 1:
@@ -87,6 +97,13 @@ def planar_parts(graph: FactorGraph, positions: ArrayLike | None = None) -> list
                 for part in each_example(graph)
             ]
         _known[graph] = {key: found}
+    for _, model in _known[graph][key]:
+        if model.memory > limit:
+            raise TooLargeError(
+                f"a planar Ising model of {model.layout.n_variables} variables needs {in_units(model.memory)}; memory_limit "
+                f"is {in_units(limit)}. Raise it, or choose an approximate engine"
+            )
+        check_memory(f"a planar Ising model of {model.layout.n_variables} variables", model.memory, "Choose engine='trw'")
     return _known[graph][key]
 
 
@@ -101,6 +118,8 @@ class PlanarIsing:
         Of half the angles between them.
     edges : int array
         The edge of every half-edge.
+    memory : float
+        Bytes for the sums of one set of potentials, about.
     """
 
     layout: PlanarLayout
@@ -124,8 +143,7 @@ class PlanarIsing:
         diagonal = np.arange(size)
         both = np.concatenate([diagonal, self.rows]), np.concatenate([diagonal, self.columns])
         self.fronts = fronts(layout.adjacency(), layout.places, starts, *both) if size else []
-        needed = 64.0 * sum(float(len(front.members)) ** 2 for front in self.fronts)
-        check_memory(f"a planar Ising model of {graph.n_variables} variables", needed, "Choose engine='trw'")
+        self.memory: float = 64.0 * sum(float(len(front.members)) ** 2 for front in self.fronts)
 
 
 class KacWard:
@@ -249,8 +267,8 @@ class KacWard:
 class PlanarCovariance:
     """The Hessian of log Z in the potentials, without fields: `EntryCovariance` by Kac and Ward, at any width."""
 
-    def __init__(self, graph: FactorGraph, potentials: FloatArray, positions: ArrayLike | None = None) -> None:
-        self.graph, self._parts = graph, planar_parts(graph, positions)
+    def __init__(self, graph: FactorGraph, potentials: FloatArray, **options: Any) -> None:
+        self.graph, self._parts = graph, planar_parts(graph, **options)
         with blas_limit(1):
             self._sums = graph.workers.run(lambda index, model: KacWard(model, potentials[index], keep=True), self._parts)
 
@@ -268,9 +286,9 @@ class PlanarCovariance:
         return out
 
 
-def check_no_fields(graph: FactorGraph, matrix: Any, base: FloatArray | None, positions: ArrayLike | None = None) -> None:
+def check_no_fields(graph: FactorGraph, matrix: Any, base: FloatArray | None, **options: Any) -> None:
     """Refuse weights that give fields: `matrix` is the linear map from weights to potentials."""
-    for index, model in planar_parts(graph, positions):
+    for index, model in planar_parts(graph, **options):
         if base is not None:
             model.layout.couplings(base[index])
         fields = sp.coo_array(model.layout.field_matrix @ matrix[index])

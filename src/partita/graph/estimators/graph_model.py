@@ -144,7 +144,8 @@ class GraphModel(Trained):
         solution, self.beta_ = fit_weights(objective, composite, solve, start)
         point: Any = solution.point
         if composite.refine == FULL:
-            point = newton_step(problem.likelihood("exact"), solution.parameters)
+            engine = "planar" if self.engine == "planar" else "exact"
+            point = newton_step(problem.likelihood(engine), solution.parameters)
         elif composite.refine is not None:
             point = newton_step(problem.composite(composite.refinement), solution.parameters)
         self._store(solution.at(point, point.objective.scale), point, point.objective.engine)

@@ -111,7 +111,6 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         if self.engine == "exact":
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
         if self.engine == "planar":
-            self.options = self._options("planar")
             check_no_fields(graph, features.matrix, self.base, **self.options)
         self.evidence: Evidence = Evidence(graph, states)
         by_cell = self.weights.reshape(len(states), graph.n_examples)
