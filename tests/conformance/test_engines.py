@@ -14,7 +14,7 @@ from structures import STRUCTURES, Truth, arrays
 from partita import ConvergenceWarning, Status
 from partita.core import parallel
 from partita.graph.structure import factor_graph
-from partita.matching.structure import b_matching, common
+from partita.matching.structure import common
 from partita.softmax import ENGINES as EXACT_ONLY
 
 ACYCLIC = ("FactorGraph without cycles", "FactorGraph of triples", "FactorGraph of several examples")
@@ -106,6 +106,7 @@ ENGINES = {
     "b-matching bethe": Engine(B_MATCHINGS, "bethe", stops=BRIEF),
     "b-matching bethe with two sides": Engine(B_MATCHINGS[:1], "bethe", {"rho": 1.0}, side="below", stops=BRIEF),
     "b-matching bethe, plain entropy": Engine(B_MATCHINGS, "bethe", {"rho": 0.5}, side="above", stops=BRIEF),
+    "b-matching frank_wolfe": Engine(B_MATCHINGS, "frank_wolfe", {"tol": 1e-4}, finite=True, stops=BRIEF),
     "b-matching perturb_and_map": Engine(B_MATCHINGS, "perturb_and_map", {"n_samples": 50}, drawn=True),
     **{f"others {name}": Engine(ALONE, name, exact=ALONE) for name in EXACT_ONLY},
 }
@@ -126,7 +127,7 @@ def test_every_engine_is_in_the_table():
 
     assert named(GRAPHS) == set(factor_graph.ENGINES)
     assert named(MATCHINGS) == set(common.ENGINES)
-    assert named(B_MATCHINGS) == set(b_matching.ENGINES)
+    assert named(B_MATCHINGS) == set(common.ENGINES)
     assert named(ALONE) == set(EXACT_ONLY)
     assert {name for row in ENGINES.values() for name in row.on} == set(STRUCTURES)
 

@@ -276,5 +276,25 @@ def test_learning_by_free_energies_is_certified(name, rho, rng):
     assert solution.point.gap < 1e-5
     elsewhere = min(objective.at(solution.parameters + 0.1 * rng.standard_normal(3)).value for _ in range(5))
     assert solution.value < elsewhere
-    with pytest.raises(ValueError, match="best b-matchings only"):
-        objective.blocks()
+
+
+@cases
+@pytest.mark.parametrize("rho", [1.0, 0.5])
+def test_frank_wolfe_finds_what_messages_find(name, rho, rng):
+    """Through best b-matchings and entropies by proportional fitting: nothing of it is shared with the messages."""
+    structure = CASES[name]()
+    W = structure.as_given(drawn(structure, rng)[None])[0]
+    found, expected = (structure.infer(W, engine, rho=rho, tol=1e-4) for engine in ("frank_wolfe", "bethe"))
+    assert found.status.ok
+    assert found.free_energy[0] == pytest.approx(expected.free_energy[0], abs=1e-4)
+    np.testing.assert_allclose(found.marginals, expected.marginals, atol=2e-3)
+
+
+def test_learning_by_best_sets_alone(rng):
+    structure = CASES["rectangle"]()
+    F = 0.5 * rng.standard_normal((3, 4, structure.n_edges))
+    y = np.stack([structure.sample(structure.as_given((F[0] - F[1])[[i]])[0], 1, rng)[0] for i in range(4)])
+    objective = learned(structure, F, y, 1.0, l2=2.0)
+    best = minimize(objective, solver="lbfgs", tol=1e-8)
+    solution = minimize(objective, solver="block_frank_wolfe", max_iter=100, tol=1e-4)
+    np.testing.assert_allclose(solution.parameters, best.parameters, atol=0.05)

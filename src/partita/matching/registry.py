@@ -10,6 +10,7 @@ find_engine = finder(
         "frank_wolfe": "partita.matching.engines.frank_wolfe:matching_frank_wolfe",
         "perturb_and_map": "partita.matching.engines.perturb_and_map:matching_perturb_and_map",
         "b_bethe": "partita.matching.engines.b_bethe:b_matching_bethe",
+        "b_frank_wolfe": "partita.matching.engines.b_frank_wolfe:b_matching_frank_wolfe",
         "b_perturb_and_map": "partita.matching.engines.perturb_and_map:b_matching_perturb_and_map",
         "b_best": "partita.matching.oracles.b_matching:best_edges",
         "b_matchings": "partita.matching.oracles.b_matching:b_matchings",

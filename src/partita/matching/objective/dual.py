@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ...objectives.dual_blocks import Block
+from ..engines.b_frank_wolfe import BMatchingEnergy
 from ..engines.frank_wolfe import MatchingEnergy
 from ..features import EdgeMap
 from ..structure.b_matching import BMatching
@@ -27,12 +28,8 @@ def matching_blocks(
     Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
     likelihood itself maximises over.
     """
-    if isinstance(structure, BMatching):
-        raise ValueError(
-            "best b-matchings only: the entropy of several edges at a vertex has no formula in their shares. Choose another "
-            "solver, such as 'lbfgs', or b=1"
-        )
-    energy = MatchingEnergy(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
+    kind = BMatchingEnergy if isinstance(structure, BMatching) else MatchingEnergy
+    energy = kind(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
     blocks = []
     for b, (weight, y) in enumerate(zip(weights.tolist(), observed, strict=True)):
         example = features.example(b)

@@ -21,11 +21,10 @@ from ...core.validation import check_choice, check_count, check_flag, check_no_o
 from ...core.warn import report
 from ..kernels import b_matching as kernels, cardinality
 from ..registry import find_engine
-from .common import Matchings, which_example
+from .common import ENGINES, Matchings, which_example
 from .general import checked_edges
 from .half_edges import half_edges
 
-ENGINES = ("auto", "exact", "bethe", "perturb_and_map")
 #: Operations of exact sums of one example, at most (minutes), and up to which ``"auto"`` takes them.
 LARGEST_EXACT, AUTO_EXACT = 2e10, 2e7
 #: Edges up to which a best b-matching is looked for as a lower bound.
@@ -227,13 +226,14 @@ class BMatching(Matchings):
 
         Parameters
         ----------
-        engine : {"auto", "exact", "bethe", "perturb_and_map"}
+        engine : {"auto", "exact", "bethe", "frank_wolfe", "perturb_and_map"}
             ``"exact"`` sums over what vertices have left to give. ``"bethe"`` is the largest negative free energy with the
             weights `rho` of its entropies, by messages (see `partita.matching.engines.b_bethe`); `gap` says how far below
-            the largest it can be, `lower` and `upper` are bounds on log Z. ``"auto"`` is exact for small graphs unless an
-            option is given, else ``"bethe"``.
+            the largest it can be, `lower` and `upper` are bounds on log Z. ``"frank_wolfe"`` is the same through best
+            b-matchings only. ``"auto"`` is exact for small graphs unless an option is given, else ``"bethe"``.
         options
-            Of ``"bethe"``: `rho`, `tol`, `max_iter`, `messages`; of ``"perturb_and_map"``: `n_samples`, `random_state`.
+            Of ``"bethe"``: `rho`, `tol`, `max_iter`, `messages`; of ``"frank_wolfe"``: `rho`, `tol`, `max_iter`, `variant`;
+            of ``"perturb_and_map"``: `n_samples`, `random_state`.
         """
         flat, name = self.weights(potentials), self._choose(engine, options)
         if name == "exact":
@@ -241,7 +241,8 @@ class BMatching(Matchings):
         elif name == "bethe":
             result = self.free_energy(flat, **({"rho": 1.0} | options))
         else:
-            result = replace(find_engine("b_perturb_and_map")(self, flat, **options), engine=name)
+            result = replace(find_engine(f"b_{name}")(self, flat, **options), engine=name)
+            report(f"engine {name}", result.status)
         if not result.exact:
             result = result.within(*self._trivial_bounds(flat))
         return replace(result, marginals=self.shaped(result.marginals, potentials))
