@@ -170,14 +170,18 @@ def _result(structure: Any, rho: float, tol: float, tau: FloatArray, out: FloatA
     value, gap = np.clip(out[:, 0], out[:, 1], out[:, 2]), np.maximum(out[:, 2] - out[:, 1], 0.0)
     degrees = np.bincount(structure.ends.ravel(), minlength=structure.n_vertices)
     stable = structure.perfect or ((structure.b <= 1) | (structure.b >= degrees)).all()
-    lower = out[:, 1].copy() if structure.left and stable and rho == 1.0 else None
+    lower, upper = np.full_like(value, -np.inf), np.full_like(value, np.inf)
+    if structure.left and stable and rho == 1.0:
+        lower = out[:, 1].copy()
+    if rho <= 0.5:
+        upper = out[:, 2].copy()
     return Result(
         value,
         tau,
         Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED,
         exact=False,
         lower=lower,
-        upper=out[:, 2].copy() if rho <= 0.5 else None,
+        upper=upper,
         n_iter=int(out[:, 3].max()),
         messages=state,
         engine="bethe",
