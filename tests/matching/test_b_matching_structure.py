@@ -281,13 +281,28 @@ def test_learning_by_free_energies_is_certified(name, rho, rng):
 @cases
 @pytest.mark.parametrize("rho", [1.0, 0.5])
 def test_frank_wolfe_finds_what_messages_find(name, rho, rng):
-    """Through best b-matchings and entropies by proportional fitting: nothing of it is shared with the messages."""
+    """Through best b-matchings, and entropies by coordinate descent: nothing of it is shared with the messages."""
     structure = CASES[name]()
     W = structure.as_given(drawn(structure, rng)[None])[0]
     found, expected = (structure.infer(W, engine, rho=rho, tol=1e-4) for engine in ("frank_wolfe", "bethe"))
     assert found.status.ok
     assert found.free_energy[0] == pytest.approx(expected.free_energy[0], abs=1e-4)
     np.testing.assert_allclose(found.marginals, expected.marginals, atol=2e-3)
+
+
+def test_a_solver_of_ones_own_is_asked_and_checked(rng):
+    structure = CASES["regular"]()
+    W, asked = rng.standard_normal((4, 4)), []
+
+    def mine(scores):
+        asked.append(scores.shape)
+        return structure.argmax(scores)[0]
+
+    found = structure.infer(W, "frank_wolfe", oracle=mine, tol=1e-4)
+    assert found.free_energy[0] == pytest.approx(structure.infer(W, "bethe").free_energy[0], abs=1e-4)
+    assert set(asked) == {(4, 4)}
+    with pytest.raises(ValueError, match=r"b asks for 2"):
+        structure.infer(W, "frank_wolfe", oracle=lambda scores: np.eye(4, dtype=int))
 
 
 def test_learning_by_best_sets_alone(rng):

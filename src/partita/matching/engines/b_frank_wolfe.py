@@ -10,7 +10,8 @@ import numpy as np
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_real
 from ...inference.covering import covering
-from ...inference.frank_wolfe import REST, TINY, maximize
+from ...inference.entropies import REST
+from ...inference.frank_wolfe import TINY, maximize
 from ...inference.oracle import SHARES
 from ..kernels.cardinality_entropy import entropies
 from .frank_wolfe import MatchingEnergy
@@ -23,11 +24,11 @@ class BMatchingEnergy(MatchingEnergy):
     def _entropies(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """tau and 1 - tau, none of them zero, the entropies of vertices, and the sums of their slopes at each edge."""
         s = self.structure
-        t, rest = np.maximum(tau, TINY), np.maximum(1.0 - tau, REST)
+        t = np.clip(tau, TINY, 1.0 - REST)
         theta, found = np.empty(2 * s.n_edges), np.empty(s.n_vertices)
-        entropies(s.half, s.b, not s.perfect, t, rest, theta, found)
+        entropies(s.half, s.b, s.perfect, t, theta, found)
         slopes = np.bincount(s.half[1], weights=theta, minlength=s.n_edges)
-        return t, rest, found, np.asarray(slopes, dtype=np.float64)
+        return t, 1.0 - t, found, np.asarray(slopes, dtype=np.float64)
 
     def value(self, tau: FloatArray) -> float:
         t, rest, vertices, _ = self._entropies(tau)
