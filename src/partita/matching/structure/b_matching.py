@@ -60,12 +60,12 @@ class BMatching(Matchings):
 
     Examples
     --------
-    Ways to give each of three people two of four tasks, so that no task has more than two:
+    Ways to give three people up to two of four tasks each, so that no task has more than two people:
 
     >>> import numpy as np
     >>> from partita.structures import BMatching
     >>> np.exp(BMatching((3, 4), 2, perfect=False).log_partition(np.zeros((3, 4)))).round(6)
-    array([924.])
+    array([1081.])
     >>> BMatching((2, 2), 1).infer(np.log([[1.0, 2.0], [3.0, 4.0]])).marginals
     array([[0.4, 0.6],
            [0.6, 0.4]])
