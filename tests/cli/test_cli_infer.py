@@ -150,7 +150,7 @@ def test_mistakes_are_one_line(model, capsysbinary):
         ([model / "n.bif.gz", "--observe", "sun=yes"], "--observe sun=yes: the network has no variable 'sun'"),
         ([uai, "--memory-limit", "much"], "--memory-limit much: it must be a positive number of bytes"),
         ([uai, "--memory-limit", "0"], "--memory-limit 0: it must be a positive number of bytes"),
-        ([uai, "--engine", "trw", "--task", "MAP"], "--task MAP takes --engine auto, exact, bp, max_flow; got trw"),
+        ([uai, "--engine", "trw", "--task", "MAP"], "--task MAP takes --engine auto, exact, bp, max_flow, planar; got trw"),
         ([uai, "--engine", "exact", "--memory-limit", "8"], "exact sums need a table of"),
         ([uai, "-o", model / "no" / "folder"], f"{model / 'no' / 'folder'} cannot be written"),
         ([model / "zero.uai"], "potentials forbid every configuration"),

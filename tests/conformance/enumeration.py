@@ -45,6 +45,14 @@ def matchings(n: int, edges: Any, perfect: bool) -> Any:
     return np.array(found, dtype=np.int64).reshape(-1, n)
 
 
+def edge_sets(edges: Any, b: Any, perfect: bool) -> Any:
+    """All sets of edges in which vertices have b edges, or at most b, as zeros and ones."""
+    ends = np.asarray(edges)
+    sets = choices([2] * len(ends))
+    degrees = np.array([np.bincount(ends.ravel(), np.repeat(row, 2), len(b)) for row in sets])
+    return sets[(degrees == b if perfect else degrees <= b).all(1)]
+
+
 def configurations(graph: Any, potentials: Any) -> tuple[Any, Any]:
     """Every configuration of a factor graph, and its score."""
     states = choices(graph.cardinalities)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from enumeration import choices, distribution, matchings, permutations, spanning_trees
+from enumeration import choices, distribution, edge_sets, matchings, permutations, spanning_trees
 from hypothesis import strategies as st
 
 from partita.bayesnet.structure.bayes_net import BayesNet
-from partita.structures import Binary, BipartiteMatching, Categorical, Chain, FactorGraph, Matching, SpanningTree
+from partita.structures import Binary, BipartiteMatching, BMatching, Categorical, Chain, FactorGraph, Matching, SpanningTree
 
 #: Potentials, statistics and marginals: one array, or the two of chains.
 Arrays = tuple[Any, ...]
@@ -111,7 +111,8 @@ class Truth:
 
     def number(self, y: Any) -> int:
         """Which of the outputs y is."""
-        return int(np.flatnonzero((self.outputs == np.ravel(y)).all(1))[0])
+        rows = self.outputs.reshape(len(self.outputs), -1)
+        return int(np.flatnonzero((rows == np.ravel(y)).all(1))[0])
 
 
 def arrays(potentials: Any) -> Arrays:
@@ -253,6 +254,16 @@ def _two_sides(n: int, m: int, unmatched: bool) -> Row:
     )
 
 
+def _edge_sets(make: Callable[[int | None], Any], **options: Any) -> Row:
+    return Row(
+        make,
+        lambda s: edge_sets(s.ends, s.b, s.perfect).reshape(-1, *(s.table or (s.n_edges,))),
+        lambda s, y: (y.astype(np.float64),),
+        _stacked,
+        **options,
+    )
+
+
 def _trees(make: Callable[[int | None], Any]) -> Row:
     return Row(
         make,
@@ -322,6 +333,14 @@ STRUCTURES = {
         lambda s: matchings(s.n_vertices, s.ends, False),
         _edges,
         _stacked,
+    ),
+    "BMatching": _edge_sets(
+        lambda n_jobs: BMatching((3, 4), ([2, 1, 2], [1, 2, 1, 1]), n_jobs=n_jobs), constant=lambda s: (np.ones((3, 4)),)
+    ),
+    "BMatching with fewer edges": _edge_sets(lambda n_jobs: BMatching((2, 4), ([3, 2], 1), perfect=False, n_jobs=n_jobs)),
+    "BMatching without sides": _edge_sets(
+        lambda n_jobs: BMatching([*SQUARE, (1, 3), (1, 4), (3, 4)], [2, 2, 1, 2, 1], n_vertices=5, n_jobs=n_jobs),
+        constant=lambda s: (np.ones(s.n_edges),),
     ),
     "SpanningTree": _trees(lambda n_jobs: SpanningTree(4, n_jobs=n_jobs)),
     "SpanningTree of a directed graph": _trees(lambda n_jobs: SpanningTree(3, directed=True, n_jobs=n_jobs)),

@@ -14,7 +14,7 @@ from partita.core import NumericalError
 from partita.graph.structure.evidence import Evidence
 from partita.inference import bethe, gibbs, gibbs_states, is_concave, max_product, mean_field, tree_reweighted
 from partita.matching.engines.bethe import matching_bethe
-from partita.structures import Binary, BipartiteMatching, Categorical, Chain, FactorGraph, Matching
+from partita.structures import Binary, BipartiteMatching, BMatching, Categorical, Chain, FactorGraph, Matching
 
 RNG = np.random.default_rng(0)
 GRAPH = FactorGraph([2, 3, 2, 2], [(0, 1), (1, 2), (2, 3), (3, 0), (1,)])
@@ -29,11 +29,14 @@ STRUCTURES = {
     "permutations": (BipartiteMatching(3), RNG.standard_normal((2, 3, 3)), [[1, 2, 0]] * 2, 3),
     "complete matching": (Matching(4), RNG.standard_normal(6), [1, 0, 3, 2], 4),
     "matchings": (Matching([(0, 1), (1, 2)], perfect=False), RNG.standard_normal((2, 2)), [[1, 0, -1]] * 2, 3),
+    "tables": (BMatching((2, 3), ([2, 1], 1)), RNG.standard_normal((2, 2, 3)), [[[1, 0, 1], [0, 1, 0]]] * 2, 2),
+    "b-matchings": (BMatching([(0, 1), (1, 2)], 1, perfect=False), RNG.standard_normal((2, 2)), [[1, 0]] * 2, 2),
     "labels": (Categorical(3), RNG.standard_normal((4, 3)), [0, 1, 2, 0], 3),
     "label sets": (Categorical([1, 2, 3]), RNG.standard_normal(6), [0, 1, 2], 3),
     "odds": (Binary(), RNG.standard_normal((4, 1)), [0, 1, 1, 0], 2),
 }
 ENGINES = {"graph": ("exact", "bp", "trw", "mean_field"), "permutation": ("exact", "bethe"), "matchings": ("exact", "bethe")}
+ENGINES |= dict.fromkeys(("b-matching", "b-matchings"), ("exact", "bethe"))
 
 
 def same_numbers(good):
@@ -105,7 +108,7 @@ def calls(name):
     for engine in ENGINES.get(name, ("auto",)):
         yield f"infer {engine}", lambda u, engine=engine: structure.infer(u, engine).marginals
     yield "argmax", lambda u: structure.argmax(u)[1]
-    if name not in ("rows of a graph", "permutations", "matchings"):
+    if name not in ("rows of a graph", "permutations", "matchings", "b-matchings", "tables"):
         yield "sample", lambda u: structure.sample(u, 3, 0)
 
 
@@ -163,7 +166,7 @@ def test_what_is_no_output_is_refused(name):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_samples_are_counted_before_they_are_drawn(name):
     structure, u, _, _ = STRUCTURES[name]
-    u = u[0] if name in ("rows of a graph", "permutations", "matchings") else u
+    u = u[0] if name in ("rows of a graph", "permutations", "matchings", "b-matchings", "tables") else u
     for size in (-1, 1.5, "3", None, True):
         refuses(lambda size=size: structure.sample(u, size, 0), f"size={size}")
     for size in (10**12, 10**30):
@@ -248,6 +251,9 @@ TOO_LARGE = {
     "matchings": lambda: Matching(10**7),
     "vertices": lambda: Matching([(0, 2**62)], perfect=False),
     "vertices that wrap": lambda: Matching(np.array([[0, 2**63 + 1]], np.uint64), perfect=False),
+    "b-matchings": lambda: BMatching((10**6, 10**7), 1),
+    "b-matchings of a complete graph": lambda: BMatching(10**7, 1),
+    "vertices of b-matchings": lambda: BMatching([(0, 1)], 1, n_vertices=10**13),
     "stated vertices": lambda: Matching([(0, 1)], n_vertices=10**13),
     "labels": lambda: Categorical(10**13),
     "more labels": lambda: Categorical(10**30),
@@ -300,6 +306,15 @@ REFUSED = {
     "graph must be a number of vertices or an array of pairs": [
         lambda e=e: Matching(e) for e in ([(0.0, 1.0)], [(0, 1, 2)], [(0, -1)], [])
     ],
+    "b must be an integer or 5 of them": [
+        lambda b=b: BMatching((2, 3), b) for b in (1.5, "a", None, [1] * 4, (1, [1, 1]), [[1] * 5], np.ones(5))
+    ],
+    "b must not be negative": [lambda: BMatching((2, 3), -1), lambda: BMatching((2, 3), (1, [1, -1, 1]))],
+    "b asks for 4 edges at vertex 0, which has 3": [lambda: BMatching((2, 3), (4, 1))],
+    "b allows no b-matching": [lambda: BMatching((2, 3), 1), lambda: BMatching(5, 1)],
+    r"graph\[0\] must": [lambda g=g: BMatching(g, 1) for g in ((0, 1), (1.5, 2), ("a", 1))],
+    "graph must be a pair": [lambda: BMatching((1, 2, 3), 1)],
+    "graph must": [lambda g=g: BMatching(g, 1) for g in ([(0, 1, 2)], [(0.0, 1.0)], 0, None, "abc")],
     "labels must": [lambda n=n: Categorical(n) for n in (None, "abc", 0, -1, 1.5, [0, 1], [-1, 2], [1.5], [])],
     "prior must": [
         lambda p=p: Categorical(2, p) for p in (["a", "b"], [1j, 1], [-1, 1], [np.nan, 1], [0, 0], [1], [[1, 1]])

@@ -14,7 +14,7 @@ from partita.bayesnet.structure.bayes_net import BayesNet
 from partita.core import parallel
 from partita.graph.oracles.viterbi import ChainOracle
 from partita.matching.structure.common import Matchings
-from partita.structures import BipartiteMatching, Categorical, Chain, FactorGraph, Matching
+from partita.structures import BipartiteMatching, BMatching, Categorical, Chain, FactorGraph, Matching
 
 few = settings(max_examples=25)
 table = pytest.mark.parametrize("name", STRUCTURES)
@@ -49,6 +49,7 @@ def test_outputs_are_listed_once_each(name):
         BipartiteMatching(200),
         Matching(20),
         Matching(40, perfect=False),
+        BMatching((7, 7), 3),
         BayesNet([2] * 30, [()] * 30),
     ],
     ids=lambda structure: type(structure).__name__,
@@ -211,7 +212,7 @@ def test_what_is_forbidden_altogether(name):
         return
     calls = (structure.log_partition, structure.infer, structure.argmax, lambda u: structure.sample(u, 1, 0))
     for call in calls[: 3 if name == "BayesNet" else 4]:  # whose draws are from distributions
-        with pytest.raises(ValueError, match=r"forbid every|no perfect matching"):
+        with pytest.raises(ValueError, match=r"forbid every|no perfect (b-)?matching"):
             call(nothing)
     assert np.all([structure.score(nothing, y).sum() == -np.inf for y in row.listed[0]])
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TASKS = ("PR", "MAR", "MAP")
 #: The engines of factor graphs, and those of best configurations; a test keeps them the same.
-ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map")
-DECODERS = ("auto", "exact", "bp", "max_flow")
+ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map", "planar")
+DECODERS = ("auto", "exact", "bp", "max_flow", "planar")
 
 
 #: What log Z of an engine is that is not exact.
@@ -174,7 +174,7 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
     from ..core.results import Status
 
     engine = graph.choose(args.engine, memory_limit=memory)
-    if args.task == "MAP" and engine != "exact":
+    if args.task == "MAP" and engine not in ("exact", "planar"):
         engine = "bp"
     options = {"memory_limit": memory} if engine == "exact" else {}
     known: dict[str, Any] = {"engine": engine, "width": None, "memory": None, "exact": True, "status": str(Status.EXACT)}
@@ -187,7 +187,7 @@ def _answers(graph: FactorGraph, potentials: Any, args: argparse.Namespace, memo
         if value[0] == float("-inf"):
             raise ValueError("max-product found no configuration that is not forbidden: use --engine exact")
         known |= {"states": states.tolist(), "score": float(value[0])}
-        if engine != "exact":
+        if engine not in ("exact", "planar"):
             known |= {
                 "exact": False,
                 "status": "max-product: the best configuration that was found, and the best of all if there are no cycles",

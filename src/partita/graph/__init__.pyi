@@ -10,7 +10,7 @@ from .features.tied_tables import TableType as TableType, TiedTables as TiedTabl
 from .kernels.free_sets import evaluate as evaluate, maxima as maxima, surplus as surplus
 from .objective.likelihood import GraphLikelihood as GraphLikelihood, GraphPoint as GraphPoint
 from .oracles.max_flow import MaxFlowOracle as MaxFlowOracle
-from .oracles.planar_ising import PlanarIsingOracle as PlanarIsingOracle
+from .oracles.planar_ising import PlanarCutOracle as PlanarCutOracle, PlanarIsingOracle as PlanarIsingOracle
 from .oracles.polytopes import JunctionTreeOracle as JunctionTreeOracle, LinearProgramOracle as LinearProgramOracle
 from .oracles.viterbi import ChainOracle as ChainOracle
 from .structure.factor_graph import FactorGraph as FactorGraph

@@ -7,7 +7,7 @@ from ..graph.engines.loopy_belief_propagation import (
 )
 from ..graph.engines.mean_field import mean_field as mean_field
 from ..graph.oracles.max_flow import MaxFlowOracle as MaxFlowOracle
-from ..graph.oracles.planar_ising import PlanarIsingOracle as PlanarIsingOracle
+from ..graph.oracles.planar_ising import PlanarCutOracle as PlanarCutOracle, PlanarIsingOracle as PlanarIsingOracle
 from ..graph.oracles.polytopes import JunctionTreeOracle as JunctionTreeOracle, LinearProgramOracle as LinearProgramOracle
 from ..graph.oracles.viterbi import ChainOracle as ChainOracle
 from ..matching.oracles.assignment import AssignmentOracle as AssignmentOracle

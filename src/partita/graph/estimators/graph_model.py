@@ -144,7 +144,8 @@ class GraphModel(Trained):
         solution, self.beta_ = fit_weights(objective, composite, solve, start)
         point: Any = solution.point
         if composite.refine == FULL:
-            point = newton_step(problem.likelihood("exact"), solution.parameters)
+            engine = "planar" if self.engine == "planar" else "exact"
+            point = newton_step(problem.likelihood(engine), solution.parameters)
         elif composite.refine is not None:
             point = newton_step(problem.composite(composite.refinement), solution.parameters)
         self._store(solution.at(point, point.objective.scale), point, point.objective.engine)
@@ -168,14 +169,22 @@ class GraphModel(Trained):
     def _options(self) -> dict[str, Any]:
         return dict(self.engine_options or {})
 
+    @property
+    def _given_engine(self) -> str:
+        """The engine for what is unknown, given what is known: known neighbours of a variable are a field."""
+        return "auto" if self._engine == "planar" else self._engine
+
+    def _given_options(self) -> dict[str, Any]:
+        return self._memory() if self._engine == "planar" else self._options()
+
     def _memory(self) -> dict[str, Any]:
         """Of the options of the engine, the one that exact answers take."""
         return {key: value for key, value in self._options().items() if key == "memory_limit"}
 
     def _argmax(self, graph: FactorGraph, u: FloatArray) -> IntArray:
         """The best configuration, or a good one where sums are not exact either."""
-        if self._engine in ("auto", "exact"):
-            return graph.argmax(u, self._engine, **self._memory())[0]
+        if self._engine in ("auto", "exact", "planar"):
+            return graph.argmax(u, self._given_engine, **self._memory())[0]
         return graph.argmax(u, graph.decoder(u))[0]
 
     def _fitted_point(self) -> Any:

@@ -80,12 +80,15 @@ class MarkovNetwork(GraphModel):
         What one pass over the data may cost, in pseudo-likelihoods. A composite likelihood of at most two orders is then
         chosen for you, the most accurate one that this allows (`likelihood_`), with what it is expected to lose
         (`choice_`).
-    engine : {"auto", "exact", "bp", "trw", "mean_field"}
+    engine : {"auto", "exact", "bp", "trw", "mean_field", "planar"}
         Inference. ``"auto"`` is exact if it fits into memory, else tree-reweighted; where there are many graphs, or many
         rows with unknown values, it chooses for each. With an approximate engine the likelihood is a surrogate, and its log
-        Z is the engine's.
+        Z is the engine's. ``"planar"`` is exact for variables with two states on a planar graph of any size, without fields:
+        ``MarkovNetwork.ising(graph, fields=False, engine="planar")``. Unknown values, next to known ones, are summed out as
+        by ``"exact"`` and must be few.
     engine_options : dict, optional
-        Options of the engine, such as ``{"memory_limit": 1e9}``.
+        Options of the engine, such as ``{"memory_limit": 1e9}``; of ``"planar"``, ``{"positions": ...}``, a place in the
+        plane for each variable, where the graph is no grid numbered row by row.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``; with the exact engine also ``"newton"`` and, up to 300 weights,
         ``"majorize"``.
@@ -204,21 +207,27 @@ class MarkovNetwork(GraphModel):
         return cls(factors=factors, cardinalities=[2] * m, statistics="contrasts", **parameters)
 
     @classmethod
-    def ising(cls, graph: Pairs, tied: bool = False, **parameters: Any) -> Self:
-        """Spins with a field each and a coupling for each edge; states 0 and 1 are the spins -1 and 1.
+    def ising(cls, graph: Pairs, tied: bool = False, fields: bool = True, **parameters: Any) -> Self:
+        """Spins with a field each (unless there are no `fields`) and a coupling for each edge; states 0 and 1 are the spins
+        -1 and 1.
 
         `graph` is a list of edges, or a networkx graph. Variables 0, 1, ... are columns of X; other nodes are names of its
         columns, and X must be a data frame. An edge in both directions is one edge. With `tied`, there is one field and one
         coupling.
+
+        >>> from partita import MarkovNetwork
+        >>> MarkovNetwork.ising([(0, 1), (1, 2)], fields=False, engine="planar").factors
+        [(0, 1), (1, 2)]
         """
-        return cls(**pairwise(graph, 2, tied), statistics="spins", **parameters)
+        return cls(**pairwise(graph, 2, tied, fields), statistics="spins", **parameters)
 
     @classmethod
-    def potts(cls, graph: Pairs, k: int, tied: bool = True, **parameters: Any) -> Self:
-        """Variables with k states: a weight for each edge whose ends agree, and one for every state of a variable but the
-        first. `graph` is as in `ising`; with `tied`, all edges share theirs, and all variables."""
+    def potts(cls, graph: Pairs, k: int, tied: bool = True, fields: bool = True, **parameters: Any) -> Self:
+        """Variables with k states: a weight for each edge whose ends agree, and, unless there are no `fields`, one for every
+        state of a variable but the first. `graph` is as in `ising`; with `tied`, all edges share theirs, all variables too.
+        """
         check_count("k", k, minimum=1)
-        return cls(**pairwise(graph, k, tied), statistics="agreement", **parameters)
+        return cls(**pairwise(graph, k, tied, fields), statistics="agreement", **parameters)
 
     @training
     def fit(self, X: TableLike, y: object = None, sample_weight: SampleWeight = None) -> Self:
@@ -330,7 +339,7 @@ class MarkovNetwork(GraphModel):
         """log p of what is known in each row of X."""
         evidence, u, _ = self._evidence(X)
         log_z = evidence.graph.log_partition(u, self._engine, **self._options())
-        return evidence.log_weights(u, self._engine, **self._options())[:, 0] - log_z
+        return evidence.log_weights(u, self._given_engine, **self._given_options())[:, 0] - log_z
 
     @one_warning()
     def score(self, X: TableLike, y: object = None) -> float:
@@ -355,11 +364,13 @@ class MarkovNetwork(GraphModel):
         Without X, given nothing: one row.
         """
         graph, u = self._potentials()
-        nothing = np.full((1, graph.n_variables), -1)
-        evidence = Evidence(graph, nothing) if X is None else self._evidence(X, question=True)[0]
+        if X is None:
+            found = graph.infer(u[None], self._engine, **self._options()).marginals
+            return [normalized(table) for table in graph.variable_marginals(found)]
+        evidence = self._evidence(X, question=True)[0]
         rest, marginals = evidence.rest, None
         if rest is not None:
-            marginals = rest.infer(u[evidence.index], self._engine, **self._options()).marginals
+            marginals = rest.infer(u[evidence.index], self._given_engine, **self._given_options()).marginals
         return [normalized(table) for table in evidence.variable_marginals(marginals)]
 
     def sample(self, size: int = 1, random_state: RandomState = None) -> IntArray:

@@ -123,12 +123,21 @@ def all_pairs(m: int) -> list[tuple[int, ...]]:
     return [*((v,) for v in range(m)), *itertools.combinations(range(m), 2)]
 
 
-def pairwise(graph: Pairs, k: int, tied: bool) -> dict[str, Any]:
-    """Parameters of a network with a factor for each variable and each edge."""
+def pairwise(graph: Pairs, k: int, tied: bool, fields: bool = True) -> dict[str, Any]:
+    """Parameters of a network with a factor for each edge and, with fields, each variable."""
     variables, edges = read_edges(graph)
-    labels = ["variable"] * len(variables) + ["edge"] * len(edges)
+    own = variables if check_flag("fields", fields) else []
+    if not own:
+        alone = set(variables).difference(v for edge in edges for v in edge)
+        if not edges or any(isinstance(v, str) for v in alone):
+            first = next(v for v in variables if v in alone)
+            raise ValueError(
+                f"node {first!r} of the graph has no edge: without fields nothing is said of it. Leave it out, or take "
+                "fields=True"
+            )
+    labels = ["variable"] * len(own) + ["edge"] * len(edges)
     return {
-        "factors": [*((v,) for v in variables), *edges],
+        "factors": [*((v,) for v in own), *edges],
         "cardinalities": [k] * len(variables),
         "tie": labels if check_flag("tied", tied) else None,
     }

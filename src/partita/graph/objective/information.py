@@ -87,7 +87,7 @@ def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
         raise ValueError(
             "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
         )
-    if o.engine not in ("exact", "composite"):
+    if o.engine not in ("exact", "planar", "composite"):
         raise ValueError(
             f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
             "about the spread of the estimates. Fit with likelihood='full' and engine='exact' (if that is too large, with a "

@@ -19,6 +19,7 @@ from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import diagonal_scaling
 from ...objectives.products import ProductModel
 from ..engines.layout import layout
+from ..engines.planar_ising import PlanarCovariance, check_no_fields
 from ..features.tied_tables import TiedTables
 from ..structure.covariance import EntryCovariance
 from ..structure.evidence import Evidence
@@ -28,9 +29,9 @@ from .dual import graph_blocks
 from .majorization import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
-LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field")
+LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "planar")
 #: Engines whose log Z is convex, and those that can begin where they ended.
-CONVEX, WARM = ("exact", "trw", MIXED), ("bp", "trw", MIXED)
+CONVEX, WARM = ("exact", "trw", "planar", MIXED), ("bp", "trw", MIXED)
 #: Smallest part of the diagonal at uniform probabilities that counts: without l2, what vanishes would be scaled without end.
 LEAST_CURVATURE = 0.01
 #: Of messages that need not settle: the part of the last decrease of F, for each variable, by which they may still change,
@@ -65,8 +66,9 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         The l2 of each parameter.
     base : array of shape (graph.size,), optional
         Added to all potentials; -inf forbids.
-    engine : {"auto", "exact", "bp", "trw", "mean_field"}
-        See `FactorGraph.infer`.
+    engine : {"auto", "exact", "bp", "trw", "mean_field", "planar"}
+        See `FactorGraph.infer`. ``"planar"`` takes weights that give no fields. Known states are fields for unknown ones, so
+        that these must fit exact sums.
     options : dict, optional
         Of the engine.
     inexact : bool
@@ -108,6 +110,8 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         self._inexact, self._lowest, self._decrease = inexact and self.engine == "trw", np.inf, np.inf
         if self.engine == "exact":
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
+        if self.engine == "planar":
+            check_no_fields(graph, features.matrix, self.base, **self.options)
         self.evidence: Evidence = Evidence(graph, states)
         by_cell = self.weights.reshape(len(states), graph.n_examples)
         self.mass: FloatArray = by_cell.sum(0)  # of each example of the graph
@@ -123,8 +127,9 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
             self.constant = float(counts[used] @ self.base[used])
         self.convex: bool = self.evidence.rest is None and self.engine in CONVEX
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
-        if self.engine == "exact":
+        if self.engine in ("exact", "planar"):
             self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL}
+        if self.engine == "exact":
             self.capabilities |= bound_capabilities(features, self.mass, self.options)
         if self.engine == "trw" and self.has_gap:
             self.capabilities |= {Capability.BLOCKS}
@@ -174,6 +179,9 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         rest = self.evidence.rest
         if rest is None or self.engine == "exact":
             return self.engine
+        if self.engine == "planar":
+            rest.tree(**self._limit)
+            return "exact"
         chosen = rest.choose("auto", **self._limit)
         return chosen if self._auto or chosen == "exact" else self.engine
 
@@ -264,8 +272,9 @@ class GraphPoint(GraphObjectivePoint):
         return GraphSubspace(self, directions, momentum)
 
     @cached_property
-    def _covariance(self) -> EntryCovariance:
-        return EntryCovariance(self.objective.graph, self.u, **self.objective.options)
+    def _covariance(self) -> EntryCovariance | PlanarCovariance:
+        o = self.objective
+        return (PlanarCovariance if o.engine == "planar" else EntryCovariance)(o.graph, self.u, **o.options)
 
     @cached_property
     def _rest_covariance(self) -> EntryCovariance | None:

@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import dijkstra
 
 from ...core.arrays.sparse import with_narrow_indices
+from ...core.memory import check_memory
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_choice, check_flag
+from ...core.validation import check_choice, check_count, check_flag
 from ...inference.oracle import Answer, checked, integer_scale, scored
-from ..engines.planar_layout import PlanarLayout
+from ..engines.planar_layout import PlanarLayout, check_positions
 from ..structure.factor_graph import FactorGraph
+from ..structure.mixture import Part, each_example
 from ..structure.tables import indicator
 
 SOLVERS = ("auto", "pymatching", "rustworkx")
@@ -69,11 +71,14 @@ class PlanarIsingOracle:
         self.graph, self.layout = graph, PlanarLayout(graph, positions)
         self.symmetric, self.delta = check_flag("symmetric", symmetric), 0.0
 
+    def best(self, potentials: FloatArray) -> IntArray:
+        """The states of a best configuration."""
+        J, _ = self.layout.couplings(potentials)
+        return self._states((J < 0.0) ^ self._discontent(J))
+
     def __call__(self, potentials: FloatArray) -> Answer:
         potentials = checked(potentials, self.graph.size)
-        J, _ = self.layout.couplings(potentials)
-        differ = (J < 0.0) ^ self._discontent(J)
-        states = self._states(differ)
+        states = self.best(potentials)
         point = indicator(self.graph, states)
         if self.symmetric:
             point = 0.5 * (point + indicator(self.graph, 1 - states))
@@ -117,6 +122,92 @@ class PlanarIsingOracle:
         if ((states[layout.ends[:, 0]] != states[layout.ends[:, 1]]) != differ).any():
             raise RuntimeError("the solver failed: its answer is not a configuration")
         return states
+
+
+class PlanarCutOracle:
+    """The best cut of a planar graph: its vertices in two parts, and the edges between them.
+
+    Parameters
+    ----------
+    edges : array of int, shape (edges, 2)
+        Two different vertices each; an edge may be there several times.
+    positions : array of shape (vertices, 2), optional
+        Places of the vertices in a drawing without crossings; see `engines.planar_layout.PlanarLayout`.
+    solver : {"auto", "pymatching", "rustworkx"}
+        See `PlanarIsingOracle`.
+    n_vertices : int, optional
+        Default: what `edges` show.
+
+    Notes
+    -----
+    Potentials are one finite score for each edge, which counts if the edge is cut; of edges within the parts, give the
+    reverse. Points are ones for the edges that are cut. Scores may have any sign: this is the maximum cut, which is
+    NP-hard on other graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.inference import PlanarCutOracle
+    >>> oracle = PlanarCutOracle([(0, 1), (1, 2), (2, 0)], [(0, 0), (1, 0), (0, 1)], "rustworkx")
+    >>> oracle(np.array([1.0, 2.0, 3.0])).point
+    array([0., 1., 1.])
+    """
+
+    delta: float
+
+    polytope = "exact"
+
+    def __init__(
+        self,
+        edges: ArrayLike,
+        positions: ArrayLike | None = None,
+        solver: str = "auto",
+        n_vertices: int | None = None,
+    ) -> None:
+        ends = np.asarray(edges)
+        if ends.ndim != 2 or ends.shape[1:] != (2,) or not len(ends) or ends.dtype.kind not in "iu" or ends.min() < 0:
+            raise ValueError(f"edges must be an array of pairs of vertices, got shape {ends.shape} of {ends.dtype}")
+        loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
+        if len(loops):
+            raise ValueError(
+                f"edge {loops[0]} goes from vertex {ends[loops[0], 0]} to itself, and is never cut: leave it out"
+            )
+        self.ends: IntArray = ends.astype(np.int64)
+        seen = int(ends.max()) + 1
+        n = seen if n_vertices is None else check_count("n_vertices", n_vertices, minimum=seen)
+        check_memory(f"a graph of {n} vertices", 64 * n, "Number vertices from 0 without gaps")
+        self._ising, self.delta = PlanarIsingOracle(FactorGraph(np.full(n, 2), [self.ends]), positions, solver), 0.0
+
+    def best(self, potentials: FloatArray) -> IntArray:
+        """The edges of a best cut alone, as zeros and ones: a function for solvers that ask for no more."""
+        return np.asarray(self(potentials).point, dtype=np.int64)
+
+    def __call__(self, potentials: FloatArray) -> Answer:
+        scores = checked(potentials, len(self.ends), "scores, one for each edge")
+        if not np.isfinite(scores).all():
+            raise ValueError("planar cuts take finite potentials: where an edge must not be cut, make its ends one vertex")
+        tables = np.zeros((len(scores), 4))
+        tables[:, 1:3] = scores[:, None]
+        states = self._ising.best(tables.ravel())
+        self.delta = self._ising.delta
+        cut = states[self.ends[:, 0]] != states[self.ends[:, 1]]
+        return scored(cut.astype(np.float64), scores, self.polytope, self.delta)
+
+
+def planar_argmax(
+    graph: FactorGraph, potentials: FloatArray, *, positions: ArrayLike | None = None, solver: str = "auto"
+) -> tuple[IntArray, FloatArray]:
+    """Best configurations of rows of potentials and their scores, of each example; see `FactorGraph.argmax`."""
+    states = np.zeros((len(potentials), graph.n_variables), np.int64)
+    places = None if positions is None else check_positions(positions, graph.n_variables)
+    parts: list[Part | None] = [None] if graph.n_examples == 1 else list(each_example(graph))
+    for part in parts:
+        index, variables = (slice(None), slice(None)) if part is None else (part.index, part.variables)
+        own = graph if part is None else part.graph
+        oracle = PlanarIsingOracle(own, None if places is None else places[variables], solver)
+        for row, u in enumerate(potentials):
+            states[row, variables] = oracle.best(u[index])
+    return states, graph.score(potentials, states)
 
 
 def _solver(name: str) -> str:

@@ -17,7 +17,7 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_real
 from ...core.warn import report
-from ..registry import APPROXIMATE, find_engine
+from ..registry import OTHERS, find_engine
 from .children import Children, find_children
 from .elimination import Elimination, eliminate, joined, neighbours
 from .exact_sums import ExactSums
@@ -26,9 +26,9 @@ from .mixture import DividedTables, Mixture
 from .scopes import Scopes
 from .tables import is_single
 
-ENGINES = ("auto", "exact", *APPROXIMATE)
+ENGINES = ("auto", "exact", *OTHERS)
 #: Engines of `argmax`; bp is max-product.
-DECODERS = ("auto", "exact", "bp", "max_flow")
+DECODERS = ("auto", "exact", "bp", "max_flow", "planar")
 #: What ``"auto"`` is where it is exact for some examples only.
 MIXED = "mixed"
 #: Bytes that exact sums take unless said otherwise, and entries of all tables that ``"auto"`` goes through: half a minute.
@@ -221,6 +221,9 @@ class FactorGraph(DividedTables):
     def log_partition(self, potentials: Any, engine: str = "auto", **options: Any) -> FloatArray:
         """log Z of each example, or what the engine knows of it; see `infer`."""
         name, options = self._chosen(engine, options)
+        if name == "planar":
+            found: FloatArray = find_engine("planar_log_partition")(self, self.potentials(potentials), **options)
+            return found
         if name != "exact":
             return self.infer(potentials, name, **options).log_z
         flat = self.potentials(potentials)
@@ -233,9 +236,11 @@ class FactorGraph(DividedTables):
 
         Parameters
         ----------
-        engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map"}
+        engine : {"auto", "exact", "bp", "trw", "mean_field", "gibbs", "frank_wolfe", "perturb_and_map", "planar"}
             ``"auto"`` is exact if that fits into `memory_limit` bytes, else tree-reweighted. If it fits for some examples
             only, these are exact and the others tree-reweighted (``"mixed"``). The result says which.
+            ``"planar"`` is exact too, at any width, for two states, pairs that are edges of a planar graph, and no fields
+            (see `partita.graph.engines.planar_ising.kac_ward`); `positions` draw the graph, if it is no grid.
             One that has not converged says so in the status of the result, and by a ConvergenceWarning.
         options
             Of the engine: `memory_limit` for ``"exact"``; for the others see `partita.inference`.
@@ -288,22 +293,25 @@ class FactorGraph(DividedTables):
 
         Parameters
         ----------
-        engine : {"auto", "exact", "bp", "max_flow"}
+        engine : {"auto", "exact", "bp", "max_flow", "planar"}
             ``"bp"`` is max-product: the best configuration without cycles, else one that may be below it, with its own
             score. ``"max_flow"`` is for variables with two states, factors of one or two variables and finite potentials.
             What it decides is part of a best configuration: all of it where pairs like to agree. The rest is then found
-            exactly if that fits, else by max-product.
+            exactly if that fits, else by max-product. ``"planar"`` is for planar graphs without fields, see
+            `partita.inference.PlanarIsingOracle`.
             ``"auto"`` is exact where `infer` would be (for some examples perhaps, and not for others), else `decoder`.
         options
-            Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`.
+            Of the engine: `memory_limit` for ``"exact"``; for ``"bp"`` see `partita.inference.max_product`; `positions`
+            and `solver` for ``"planar"``.
         """
         single = is_single(potentials)
         if check_choice("engine", engine, DECODERS) == "auto" and self.choose("auto", **options) not in ("exact", MIXED):
             potentials = self.potentials(potentials)
             engine = self.decoder(potentials)
             options = {key: value for key, value in options.items() if key != "memory_limit"}
-        if engine == "max_flow":
-            y, value = find_engine("max_flow")(self, self.potentials(potentials), **options)
+        if engine in ("max_flow", "planar"):
+            solve = find_engine("max_flow" if engine == "max_flow" else "planar_argmax")
+            y, value = solve(self, self.potentials(potentials), **options)
             return (y[0] if single else y), value
         name, options = self._chosen(engine, options)
         if name == MIXED:

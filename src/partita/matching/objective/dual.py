@@ -9,8 +9,10 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ...objectives.dual_blocks import Block
+from ..engines.b_frank_wolfe import BMatchingEnergy
 from ..engines.frank_wolfe import MatchingEnergy
 from ..features import EdgeMap
+from ..structure.b_matching import BMatching
 
 
 def matching_blocks(
@@ -26,7 +28,8 @@ def matching_blocks(
     Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
     likelihood itself maximises over.
     """
-    energy = MatchingEnergy(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
+    kind = BMatchingEnergy if isinstance(structure, BMatching) else MatchingEnergy
+    energy = kind(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
     blocks = []
     for b, (weight, y) in enumerate(zip(weights.tolist(), observed, strict=True)):
         example = features.example(b)

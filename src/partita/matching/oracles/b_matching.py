@@ -153,5 +153,19 @@ class BMatchingOracle:
         return both, 0.5 * float(np.minimum(b.sum(), m)) / scale
 
 
+def best_edges(ends: IntArray, b: IntArray, perfect: bool, weights: FloatArray) -> FloatArray:
+    """The edges of the best b-matching, as zeros and ones."""
+    return BMatchingOracle(ends, b, perfect)(weights).point
+
+
+def b_matchings(structure: Any, weights: FloatArray) -> IntArray:
+    """The best b-matchings of a `BMatching`, as zeros and ones, for a checked matrix of examples times edges."""
+
+    def best(row: FloatArray) -> FloatArray:
+        return best_edges(structure.ends, structure.b, structure.perfect, row)
+
+    return np.array(structure.workers.run(best, [(row,) for row in weights])).astype(np.int64)
+
+
 def _degrees(ends: IntArray, point: FloatArray, n_vertices: int) -> FloatArray:
     return np.asarray(np.bincount(ends.ravel(), weights=np.repeat(point, 2), minlength=n_vertices), dtype=np.float64)

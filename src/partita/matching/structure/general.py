@@ -66,7 +66,7 @@ class Matching(Matchings):
             check_memory(f"a complete graph of {n} vertices", 40 * product((n, n)), "Give the edges there are")
             self.ends = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
         else:
-            self.ends: IntArray = _checked_edges(graph)
+            self.ends: IntArray = checked_edges(graph)
             n = int(self.ends.max()) + 1
         self.n_vertices: int = n if n_vertices is None else check_count("n_vertices", n_vertices, minimum=n)
         check_memory(f"a graph of {self.n_vertices} vertices", 64 * self.n_vertices, "Number vertices from 0 without gaps")
@@ -255,7 +255,8 @@ class Matching(Matchings):
         return rows[np.lexsort(rows.T[::-1])]
 
 
-def _checked_edges(graph: ArrayLike) -> IntArray:
+def checked_edges(graph: ArrayLike) -> IntArray:
+    """Different pairs of different vertices, each in order."""
     pairs = np.asarray(graph)
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu" or pairs.min() < 0:
         raise ValueError(f"graph must be a number of vertices or an array of pairs of them, got shape {pairs.shape}")

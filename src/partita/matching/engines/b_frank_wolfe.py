@@ -1,0 +1,92 @@
+"""Free energies of b-matchings through best b-matchings only: Frank-Wolfe on their hull."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.results import FloatArray, Result, Status
+from ...core.validation import check_real
+from ...inference.covering import covering
+from ...inference.entropies import REST
+from ...inference.frank_wolfe import TINY, maximize
+from ...inference.oracle import SHARES
+from ..kernels.cardinality_entropy import entropies
+from .frank_wolfe import MatchingEnergy
+
+
+class BMatchingEnergy(MatchingEnergy):
+    """Weights plus the entropy of b-matchings (see `engines.b_bethe`), over their hull. Parameters are those of
+    `MatchingEnergy`; the structure is a `BMatching`."""
+
+    def _entropies(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """tau and 1 - tau, none of them zero, the entropies of vertices, and the sums of their slopes at each edge."""
+        s = self.structure
+        t = np.clip(tau, TINY, 1.0 - REST)
+        theta, found = np.empty(2 * s.n_edges), np.empty(s.n_vertices)
+        entropies(s.half, s.b, s.perfect, t, theta, found)
+        slopes = np.bincount(s.half[1], weights=theta, minlength=s.n_edges)
+        return t, 1.0 - t, found, np.asarray(slopes, dtype=np.float64)
+
+    def value(self, tau: FloatArray) -> float:
+        t, rest, vertices, _ = self._entropies(tau)
+        own = -float(t @ np.log(t) + rest @ np.log(rest))
+        return float(self.weights @ tau + (1.0 - 2.0 * self.rho) * own + self.rho * vertices.sum())
+
+    def gradient(self, tau: FloatArray) -> FloatArray:
+        t, rest, _, slopes = self._entropies(tau)
+        return np.asarray(self.weights - (1.0 - 2.0 * self.rho) * (np.log(t) - np.log(rest)) - self.rho * slopes)
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        """The slope of the value at steps in a direction."""
+        return lambda step: float(self.gradient(tau + step * direction) @ direction)
+
+    def _check(self, point: FloatArray) -> None:
+        """Refuse an answer that is no b-matching."""
+        s = self.structure
+        (degrees,) = s.degrees(point[None])
+        wrong = np.abs(degrees - s.b) > SHARES if s.perfect else degrees > s.b + SHARES
+        if wrong.any():
+            v = int(np.argmax(wrong))
+            raise ValueError(
+                f"{self.solver} must answer with a b-matching: vertex {v} has {degrees[v]:g} edges, and b asks for {s.b[v]}"
+            )
+
+    def start(self) -> FloatArray:
+        return covering(self.best, self.structure.n_edges)
+
+
+def b_matching_frank_wolfe(
+    structure: Any,
+    weights: FloatArray,
+    rho: float = 1.0,
+    oracle: Any = None,
+    variant: str = "blended",
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+) -> Result:
+    """Free energies of b-matchings as in `b_matching_bethe`, through best b-matchings only, which `oracle` finds (see
+    `MatchingEnergy`).
+
+    On graphs that are not bipartite, the maximum is over the hull of b-matchings, which is smaller than what messages see.
+    """
+    if not 0.0 <= check_real("rho", rho) <= 1.0:
+        raise ValueError(f"rho must be from 0 to 1, got {rho}")
+    weights = structure.rows(weights)
+    if not np.isfinite(weights).all():
+        raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
+    found = [maximize(BMatchingEnergy(structure, row, rho, oracle), variant, tol, max_iter) for row in weights]
+    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
+    return Result(
+        value,
+        np.array([one[0] for one in found]),
+        Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED,
+        exact=False,
+        n_iter=max(one[3] for one in found),
+        engine="frank_wolfe",
+        certificate=gap,
+        residual=float(gap.max()),
+        tol=tol,
+    )
