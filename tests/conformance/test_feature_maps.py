@@ -14,6 +14,7 @@ from partita.core import Workers, parallel
 from partita.features import DenseLinear, LabelFeatures, LinearMap, RowBlocks, SparseLinear, TableType, TiedTables
 from partita.matching.features import Attribute, AttributePairs, EdgeFeatures, NodePairs, Side
 from partita.matching.unmatched import AloneFeatures, PaddedFeatures
+from partita.oracle import PartFeatures
 from partita.softmax.features.rows import SparseRows
 from partita.structures import BipartiteMatching, FactorGraph
 from partita.tree import PairFeatures
@@ -66,6 +67,8 @@ MAPS = {
     "tables": lambda w: TiedTables(GRAPH, TYPES),
     "edges": lambda w: EdgeFeatures(RNG_EDGES),
     "pairs of rows and columns": lambda w: NodePairs(RNG_EDGES, RNG_EDGES[:, :, :4]),
+    "parts": lambda w: PartFeatures(RNG_FEATURES[0]),
+    "parts, sparse": lambda w: PartFeatures(sp.csr_array(RNG_FEATURES[0])),
     "pairs of vertices": lambda w: NodePairs(RNG_EDGES, RNG_EDGES, ENDS),
     "edges and staying alone": lambda w: AloneFeatures(EdgeFeatures(RNG_EDGES), RNG_EDGES[:, :2], ENDS),
     "edges of a side filled up": lambda w: PaddedFeatures(EdgeFeatures(RNG_SIDES), BipartiteMatching(2, 3)),

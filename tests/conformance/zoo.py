@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from partita import (
     LBFGS,
     BayesianNetwork,
+    BlockFrankWolfe,
     BoltzmannChain,
     ChainCRF,
     ColumnTagger,
@@ -29,6 +30,7 @@ from partita import (
     MarkovNetwork,
     MatchingCRF,
     MaxEnt,
+    OracleCRF,
     SoftmaxRegression,
 )
 from partita.bayesnet.objective import NetworkLikelihood
@@ -53,6 +55,7 @@ from partita.objectives import (
     Likelihood,
     compile_constraints,
 )
+from partita.oracle import register_oracle
 from partita.softmax.estimators.softmax_regression import softmax_objective
 from partita.structures import BipartiteMatching, Categorical, DependencyTrees, FactorGraph
 from partita.tree import PairFeatures, TreeLikelihood
@@ -126,6 +129,17 @@ def _sentences(n: int = 25) -> tuple[Any, Any]:
     return words, y
 
 
+def two_best_parts(scores: Any) -> Any:
+    """Stands for a solver that somebody else wrote."""
+    return np.isin(np.arange(len(scores)), np.argsort(-scores, kind="stable")[:2])
+
+
+def _parts(n: int = 12) -> tuple[Any, Any]:
+    rng = np.random.default_rng(7)
+    X = [rng.standard_normal((2, 4 + i % 3)) for i in range(n)]
+    return X, [two_best_parts(x[0] + rng.gumbel(size=x.shape[1])) for x in X]
+
+
 def _graphs(n: int = 12) -> tuple[Any, Any]:
     rng = np.random.default_rng(2)
     edges = np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
@@ -156,6 +170,8 @@ ATTRIBUTES = [[[w, "1"] for w in sentence] for sentence in TOKENS]
 HEADS = [[min(i + 2 + (i % 3 == 0), len(s)) for i in range(len(s) - 1)] + [0] for s in TOKENS]
 WHOLE = ["long" if len(sentence) > 3 else "short" for sentence in TOKENS]
 GRAPHS, NODES = _graphs()
+PARTS, CHOSEN = _parts()
+register_oracle("two best parts", two_best_parts)
 MATCHES, PAIRS = _matchings()
 #: The same, but that the last column is nobody's.
 LONELY = [np.where(y == 3, -1, y) for y in PAIRS]
@@ -363,6 +379,15 @@ CASES = {
         ("auto", "lbfgs", "newton"),
         {"l2": 0.0, "likelihood": "full"},
         bad=lambda m: m.fit(TOKENS[:-1], TAGS),
+    ),
+    "OracleCRF": Case(
+        OracleCRF,
+        lambda m: m.fit(PARTS, CHOSEN),
+        lambda m: m.predict(PARTS),
+        None,
+        ("block_frank_wolfe", BlockFrankWolfe(batch=True)),
+        {"oracle": "two best parts", "tol": 1e-3},
+        bad=lambda m: m.fit(PARTS[:-1], CHOSEN),
     ),
     "GraphCRF": Case(
         GraphCRF,

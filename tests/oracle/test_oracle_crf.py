@@ -22,6 +22,13 @@ def best_of(every):
     return lambda scores: every[np.argmax(every @ scores)]
 
 
+class Solver:
+    """A solver as an object."""
+
+    def argmax(self, scores):
+        return best_pair(scores).astype(bool)
+
+
 best_pair, best_permutation = best_of(PAIRS), best_of(PERMUTATIONS)
 register_oracle("best pair of five", best_pair)
 
@@ -162,10 +169,6 @@ def test_every_call_is_counted_and_nothing_else_is_called(rng):
 
 
 def test_forms_of_data_and_solvers_agree(rng):
-    class Solver:
-        def argmax(self, scores):
-            return best_pair(scores).astype(bool)
-
     X, y = drawn(rng, PAIRS, 10)
     expected = OracleCRF(best_pair).fit(X, y).parameters_
     sparse = [sp.coo_array(x) for x in X]
@@ -323,7 +326,7 @@ def test_bad_data_are_named_before_any_call(change, message, rng):
         ({"entropy": "bethe", "groups": [[0, 1], [0, 2], [0, 3]], "rho": 1.0}, "concave for sure only up to 2"),
         ({"entropy": "bethe", "groups": [PartGroup([0, 1, 2], 2), [0, 3]], "rho": 1.0}, "only up to 1 where groups have b"),
         ({"entropy": "bethe", "groups": [PartGroup([0], 2, True)]}, "2 cannot be chosen"),
-        ({"per_example": True, "oracle": 3}, "per_example=True oracle is a function of an example"),
+        ({"per_example": True, "oracle": Solver()}, "per_example=True oracle is a function of an example"),
     ],
 )
 def test_bad_parameters_are_named(options, message, rng):

@@ -35,6 +35,7 @@ class Family:
 
     oracle: Any
     per_example: bool = False
+    delta: float = 0.0
     entropy: str | Entropy = INDEPENDENT
     groups: Any = None
     rho: Any = None
@@ -46,7 +47,7 @@ class Family:
             if not callable(found):
                 raise ValueError(f"with per_example=True oracle is a function of an example, got {type(found).__name__}")
             found = found(x)
-        return Parts(size, found, f"example {i}")
+        return Parts(size, found, f"example {i}", self.delta)
 
     def measure(self, x: Any, i: int, size: int) -> Entropy:
         """The entropy of example `i`."""

@@ -28,7 +28,7 @@ class PartsEnergy(FreeEnergy):
 
     def __init__(self, parts: Parts, scores: FloatArray, entropy: Entropy, first: FloatArray | None = None) -> None:
         self.parts, self.scores, self.entropy, self._first = parts, scores, entropy, first
-        self.solver, self.delta = parts.solver, 0.0
+        self.solver, self.delta = parts.solver, parts.delta
         self.found: dict[bytes, float] = {}  # scores of configurations
 
     def value(self, tau: FloatArray) -> float:
@@ -87,11 +87,12 @@ def infer_parts(
     """
     energy = PartsEnergy(parts, parts.scores(scores), entropy)
     tau, value, gap, calls = maximize(energy, variant, tol, max_iter)
+    gap += parts.delta
     log_z, certificate = np.array([value]), np.array([gap])
     return Result(
         log_z,
         tau[None],
-        Status.CONVERGED if gap <= tol else Status.UNCERTIFIED,
+        Status.CONVERGED if gap <= tol + parts.delta else Status.UNCERTIFIED,
         exact=False,
         lower=np.minimum(np.array([energy.lower()]), log_z + certificate) if entropy.upper else np.array([energy.lower()]),
         upper=log_z + certificate if entropy.upper else None,
@@ -99,5 +100,5 @@ def infer_parts(
         engine="frank_wolfe",
         certificate=certificate,
         residual=gap,
-        tol=tol,
+        tol=tol + parts.delta,
     )

@@ -60,7 +60,8 @@ class OracleLikelihood(ObjectiveBase):
         """The dual, where every part that can be had and lacked has a share. `oracle` makes other solvers from `Parts`."""
 
         def block(example: Example) -> Block:
-            parts = example.parts if oracle is None else Parts(example.parts.size, oracle(example.parts), example.parts.name)
+            parts = example.parts
+            parts = parts if oracle is None else Parts(parts.size, oracle(parts), parts.name, parts.delta)
             first = parts.first(example.observed)
             energy = PartsEnergy(parts, np.zeros(parts.size), example.entropy, first)
             maps = example.features.forward, example.features.adjoint

@@ -57,6 +57,8 @@ class Parts:
         `partita.inference` will do too.
     name : str
         What errors call the example.
+    delta : float
+        Answers may be so much below the best score.
 
     Examples
     --------
@@ -69,9 +71,10 @@ class Parts:
 
     size: int
     name: str
+    delta: float
 
-    def __init__(self, size: int, oracle: Any, name: str = "") -> None:
-        self.size, self.name = size, name
+    def __init__(self, size: int, oracle: Any, name: str = "", delta: float = 0.0) -> None:
+        self.size, self.name, self.delta = size, name, delta
         function = oracle if isinstance(oracle, Oracle) else getattr(oracle, "argmax", oracle)
         if isinstance(oracle, np.ndarray) or not callable(function):
             raise ValueError(
@@ -128,7 +131,7 @@ class Parts:
         def ask(scores: FloatArray) -> FloatArray:
             vertex = self.best(scores)
             if observed is not None:
-                check_best(self.solver, scores, vertex, observed)
+                check_best(self, scores, vertex, observed)
             return vertex
 
         if observed is not None:
@@ -136,11 +139,12 @@ class Parts:
         return covering(ask, self.size, observed)
 
 
-def check_best(solver: str, scores: FloatArray, vertex: FloatArray, known: FloatArray) -> None:
+def check_best(parts: Parts, scores: FloatArray, vertex: FloatArray, known: FloatArray) -> None:
     """Raise an error if a configuration that is known is better than the answer of a solver."""
     best, least = float(scores @ vertex), float(scores @ known)
-    if best < least - NOISE * (1.0 + float(np.abs(scores) @ (vertex + known))):
+    if best < least - parts.delta - NOISE * (1.0 + float(np.abs(scores) @ (vertex + known))):
         raise NumericalError(
-            f"{solver} answered with a configuration of score {best:.9g} where the one observed has {least:.9g}: it does "
-            f"not find the best configuration (by {least - best:.3g}), or the one observed is not among its own"
+            f"{parts.name or 'an example'}: {parts.solver} answered with a configuration of score {best:.9g} where the one "
+            f"observed has {least:.9g}: it does not find the best configuration "
+            f"(by {least - best:.3g}), or the one observed is not among its own"
         )

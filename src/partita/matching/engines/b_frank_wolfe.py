@@ -30,6 +30,10 @@ class BMatchingEnergy(MatchingEnergy):
         slopes = np.bincount(s.half[1], weights=theta, minlength=s.n_edges)
         return t, 1.0 - t, found, np.asarray(slopes, dtype=np.float64)
 
+    def compiled(self) -> None:
+        """Compiled exchanges know groups of which one is chosen, not b."""
+        return None
+
     def value(self, tau: FloatArray) -> float:
         t, rest, vertices, _ = self._entropies(tau)
         own = -float(t @ np.log(t) + rest @ np.log(rest))

@@ -107,7 +107,7 @@ class MatchingEnergy(FreeEnergy):
 
         return slope
 
-    def compiled(self) -> tuple[GroupTerms, FloatArray]:
+    def compiled(self) -> tuple[GroupTerms, FloatArray] | None:
         s, both = self.structure, np.full(self.structure.n_edges, 2.0 * self.rho)
         slack = np.full(s.n_vertices, 0.0 if s.perfect else self.rho)
         edges = np.repeat(np.arange(s.n_edges), 2)

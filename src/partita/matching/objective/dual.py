@@ -31,6 +31,9 @@ def matching_blocks(
     kind = BMatchingEnergy if isinstance(structure, BMatching) else MatchingEnergy
     energy = kind(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
     blocks = []
+    # where a side was filled up, what its vertices were matched with is nobody's observation
+    touched = [len(np.unique(structure.ends[y > 0.0])) for y in observed]
+    whole = not structure.perfect or min(touched) == structure.n_vertices
     for b, (weight, y) in enumerate(zip(weights.tolist(), observed, strict=True)):
         example = features.example(b)
         blocks.append(
@@ -39,7 +42,7 @@ def matching_blocks(
                 lambda theta, m=example: m.forward(theta)[0],  # type: ignore[misc]
                 lambda tau, m=example: m.adjoint(tau[None]),  # type: ignore[misc]
                 weight,
-                y,
+                y if whole else None,
             )
         )
     return blocks

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...core.contracts.capabilities import Capability
 from ...core.contracts.progress import DualPoint
 from ...core.parallel import Workers
-from ...core.parameters import Check, anything, count, flag, real, seed, threads, verbosity
+from ...core.parameters import Check, array, count, flag, real, seed, threads, verbosity
 from ...core.results import FloatArray, IntArray, Result
 from ...core.types import RandomState, SampleWeight, SolverLike
 from ...core.validation import check_weights
@@ -31,6 +31,19 @@ from ..structure import Parts
 
 #: Each example: features of its parts, (features, parts), or a dict with these as "features" and what its solver needs.
 Examples = Sequence[Any] | NDArray[Any]
+
+
+def _oracle(name: str, value: Any) -> None:
+    if not isinstance(value, str) and not callable(value) and not callable(getattr(value, "argmax", None)):
+        raise ValueError(
+            f"{name} must be an object with argmax(scores), a function of scores, or a registered name; got "
+            f"{type(value).__name__}"
+        )
+
+
+def _groups(name: str, value: Any) -> None:
+    if value is not None and not callable(value) and not isinstance(value, Sequence | np.ndarray):
+        raise ValueError(f"{name} must be a list of groups of parts, or a function of an example; got {value!r}")
 
 
 def _entropy(name: str, value: Any) -> None:
@@ -66,6 +79,8 @@ class OracleCRF(ListInput, Trained):
         Weights of the entropies of groups: 1 is Bethe's. None: the largest with which log Z_H is an upper bound.
     per_example : bool
         `oracle` makes a solver from an example: ``oracle(x)``, where x is the entry of X.
+    delta : float
+        By how much answers may be below the best score, for solvers that stop early: part of `gap_`.
     l2 : float, default 1.0
         Strength of the quadratic penalty, above zero: the dual divides by it.
     solver : str or solver object
@@ -125,11 +140,12 @@ class OracleCRF(ListInput, Trained):
     """
 
     PARAMETERS: ClassVar[Mapping[str, Check]] = {
-        "oracle": anything,
+        "oracle": _oracle,
         "entropy": _entropy,
-        "groups": anything,
-        "rho": anything,
+        "groups": _groups,
+        "rho": array(),
         "per_example": flag,
+        "delta": real(0.0),
         "l2": real(0.0, strict=True),
         "solver": solver_like,
         "max_iter": count(),
@@ -154,6 +170,7 @@ class OracleCRF(ListInput, Trained):
         groups: Groups = None,
         rho: ArrayLike | None = None,
         per_example: bool = False,
+        delta: float = 0.0,
         l2: float = 1.0,
         solver: SolverLike = "block_frank_wolfe",
         max_iter: int = 1000,
@@ -170,6 +187,7 @@ class OracleCRF(ListInput, Trained):
         self.groups = groups
         self.rho = rho
         self.per_example = per_example
+        self.delta = delta
         self.l2 = l2
         self.solver = solver
         self.max_iter = max_iter
@@ -205,7 +223,7 @@ class OracleCRF(ListInput, Trained):
         entropies = [family.measure(x, i, f.n_parts) for i, (x, f) in enumerate(zip(X, features, strict=True))]
         examples = [Example(*row) for row in zip(parts, features, observed, entropies, weights, strict=True)]
         objective = OracleLikelihood(examples, float(self.l2), Workers(self.n_jobs))
-        target = self.tol * objective.scale
+        target = (self.tol + self.delta) * objective.scale
         start = self._start(objective.size)
         solution = self._minimize(objective, start, tol=0.0, gap_tol=target, time_limit=self.time_limit)
         assert isinstance(solution.point, DualPoint)
@@ -218,7 +236,7 @@ class OracleCRF(ListInput, Trained):
         return self
 
     def _family(self) -> Family:
-        return Family(self.oracle, bool(self.per_example), self.entropy, self.groups, self.rho)
+        return Family(self.oracle, bool(self.per_example), float(self.delta), self.entropy, self.groups, self.rho)
 
     def _start(self, size: int) -> FloatArray | None:
         """The weights of the last fit, if they are as many."""
