@@ -89,16 +89,15 @@ def infer_parts(
     tau, value, gap, calls = maximize(energy, variant, tol, max_iter)
     gap += parts.delta
     log_z, certificate = np.array([value]), np.array([gap])
-    return Result(
+    result = Result(
         log_z,
         tau[None],
         Status.CONVERGED if gap <= tol + parts.delta else Status.UNCERTIFIED,
         exact=False,
-        lower=np.minimum(np.array([energy.lower()]), log_z + certificate) if entropy.upper else np.array([energy.lower()]),
-        upper=log_z + certificate if entropy.upper else None,
         n_iter=calls,
         engine="frank_wolfe",
         certificate=certificate,
         residual=gap,
         tol=tol + parts.delta,
     )
+    return result.within(np.array([energy.lower()]), log_z + certificate if entropy.upper else np.full(1, np.inf))
