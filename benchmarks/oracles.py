@@ -189,8 +189,11 @@ def beside(case: Case, examples: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def many_parts(parts: int, examples: int) -> dict[str, Any]:
-    """A black box with many parts: spanning trees of a sparse graph, through SciPy; the share of time within the solver."""
+def many_parts(parts: int, examples: int, solver: str = "scipy", passes: int = 100) -> dict[str, Any]:
+    """A black box with many parts: spanning trees of a sparse graph, by a fast solver (SciPy) or a slow one (networkx, plain
+    Python); the share of time within the solver."""
+    import networkx
+
     rng = np.random.default_rng(0)
     n = parts // 4
     tails = np.concatenate([np.arange(1, n), rng.integers(0, n, parts - n + 1)])
@@ -205,9 +208,13 @@ def many_parts(parts: int, examples: int) -> dict[str, Any]:
     def best(scores: np.ndarray) -> np.ndarray:
         begin = time.perf_counter()
         cost = 1.0 + scores.max() - scores
-        matrix = coo_array((cost, (i, j)), shape=(n, n)).tocsr()
-        tree = minimum_spanning_tree(matrix).tocoo()
-        low, high = np.minimum(tree.row, tree.col), np.maximum(tree.row, tree.col)
+        if solver == "scipy":
+            tree = minimum_spanning_tree(coo_array((cost, (i, j)), shape=(n, n)).tocsr()).tocoo()
+            low, high = np.minimum(tree.row, tree.col), np.maximum(tree.row, tree.col)
+        else:
+            graph = networkx.Graph()
+            graph.add_weighted_edges_from(zip(i.tolist(), j.tolist(), cost.tolist(), strict=True))
+            low, high = np.sort([edge[:2] for edge in networkx.minimum_spanning_edges(graph, data=False)], axis=1).T
         out = np.isin(i.astype(np.int64) * n + j, low.astype(np.int64) * n + high)
         spent[0] += time.perf_counter() - begin
         return out
@@ -215,13 +222,16 @@ def many_parts(parts: int, examples: int) -> dict[str, Any]:
     X = rng.standard_normal((examples, 5, len(i)))
     truth = np.array([1.0, -1.0, 0.5, 0.0, 0.0])
     y = [best(truth @ x + rng.gumbel(size=len(i))) for x in X]
-    OracleCRF(best, max_iter=1, tol=1e9).fit(X[:1], y[:1])
+    with catch_warnings():  # compile
+        simplefilter("ignore")
+        OracleCRF(best, max_iter=20, tol=0.0).fit(X[:1, :, :], y[:1])
     spent[0], begin = 0.0, time.perf_counter()
     with catch_warnings():
         simplefilter("ignore")
-        model = OracleCRF(best, tol=1.0, max_iter=200).fit(X, y)
+        model = OracleCRF(best, tol=1.0, max_iter=passes).fit(X, y)
     seconds = time.perf_counter() - begin
     return {
+        "solver": solver,
         "parts": len(i),
         "examples": examples,
         "passes": model.n_iter_,
@@ -275,7 +285,7 @@ def main() -> None:
     show(table)
     steps = [row for case in (cases[0], cases[2]) for row in variants(case)]
     show(steps)
-    large = [many_parts(args.parts, examples) for examples in (1, 10)]
+    large = [many_parts(args.parts, *case) for case in ((1,), (10,), (1, "networkx"))]
     show(large)
     print_load("end")
     write_results("oracles", {"machine": machine(), "families": table, "steps": steps, "many parts": large})

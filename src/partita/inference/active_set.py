@@ -15,8 +15,11 @@ from ..numerics.exchanges import GroupTerms, Place, Vertices, exchange
 LEAST_SHARE = 1e-15
 #: Exchanges after which the mean is summed anew: differences add up rounding.
 FRESH = 64
-#: Newton steps on all shares at once, where that takes at most so many operations; else so many exchanges of two.
-NEWTON_STEPS, CORRECTIVE, EXCHANGES = 30, 3e7, 30
+#: Most Newton steps on all shares at once and most exchanges of two, and the operations that they may take together for one
+#: call of a solver: some milliseconds.
+NEWTON_STEPS, EXCHANGES, OPERATIONS = 30, 30, 1e7
+#: Operations that a logarithm of a line search counts for, with the steps that it takes.
+SEARCH = 100.0
 
 
 class Sloped(Protocol):
@@ -103,10 +106,12 @@ class ActiveSet:
         rest = 1.0 - np.bincount(owner, self.tau[terms.group_parts], len(terms.slack))
         place, before, keep = Place(self.tau.copy(), rest, theta.copy()), self.shares.copy(), 1.0 - self.floor
         arguments = (terms, fixed, vertices, place, scaling, keep, promise)
-        newton = len(self) ** 2 * len(self._flat) <= CORRECTIVE
-        turns, left = correct(*arguments, NEWTON_STEPS) if newton else (0, np.inf)
+        k, used = len(self), len(self._flat)
+        steps = int(min(NEWTON_STEPS, OPERATIONS / (k * used + k**3 / 3.0 + SEARCH * len(self.tau))))
+        turns, left = correct(*arguments, steps) if steps else (0, np.inf)
         if not turns:
-            turns, left = exchange(*arguments, EXCHANGES)
+            two = SEARCH * 2.0 * used / k
+            turns, left = exchange(*arguments, int(min(EXCHANGES, max(1.0, OPERATIONS / (used + two)))))
         self.shares /= self.shares.sum()
         change = keep * ((self.shares - before) @ vertices.images)
         if turns:

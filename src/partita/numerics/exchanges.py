@@ -104,7 +104,7 @@ def best_step(terms, place, moved, direction, groups, leaving, counts, rise, ben
         else:
             hi, at_hi = step, now
         halve = hi - lo > 0.5 * width
-        if abs(now) <= 1e-4 * first or hi - lo <= 1e-15 * longest:
+        if abs(now) <= 1e-2 * first or hi - lo <= 1e-15 * longest:
             break
     return lo if lo > 0.0 else 0.5 * hi
 
