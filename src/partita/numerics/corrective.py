@@ -62,10 +62,17 @@ def hessian(terms, vertices, place, scaling, keep, free, column, counts, M):
 
 @kernel
 def solve(M, n, g, d, z):
-    """The Newton direction d among vectors that sum to zero; False if there is none. M is overwritten."""
+    """The Newton direction d among vectors that sum to zero; False if there is none. M is overwritten.
+
+    A constant that is added to all of M changes nothing there, and makes it definite for a configuration without parts.
+    """
+    mean = 0.0
     for a in range(n):
-        M[a, a] *= 1.0 + RIDGE
-        M[a, a] += 1e-300
+        mean += M[a, a] / n
+    for a in range(n):
+        for b in range(n):
+            M[a, b] += mean
+        M[a, a] += RIDGE * (M[a, a] + mean)
     for a in range(n):
         for b in range(a + 1):
             total = M[a, b]
@@ -95,6 +102,8 @@ def solve(M, n, g, d, z):
         bottom += z[a]
     for a in range(n):
         d[a] -= z[a] * top / bottom
+        if not abs(d[a]) < np.inf:
+            return False
     return True
 
 
