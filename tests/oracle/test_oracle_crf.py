@@ -182,7 +182,7 @@ def test_forms_of_data_and_solvers_agree(rng):
         model = OracleCRF(oracle, **options).fit(data, [row.astype(int).tolist() for row in y])
         np.testing.assert_allclose(model.parameters_, expected, atol=1e-4)  # certain to .04; paths differ by rounding
         assert model.score(data, y) == OracleCRF(best_pair).fit(X, y).score(X, y)
-    grouped = [{"features": x, "groups": [np.arange(5)]} for x in X]
+    grouped = [{"features": x, "groups": [PartGroup(np.arange(5), 2)]} for x in X]
     assert OracleCRF(best_pair, "bethe").fit(grouped, y).gap_ <= 1e-3
     again = OracleCRF(best_pair, "bethe", groups=lambda x: [PartGroup(np.arange(5), 2, True)]).fit(grouped, y)
     assert again.upper_bound_
@@ -297,7 +297,7 @@ def test_answers_that_are_none_are_named(name, rng):
         (lambda X, y: ([*X[:2], X[2][:1]], y), r"X\[2\] has 1 features for each part, X\[0\] has 2"),
         (lambda X, y: (np.where(X > 2, np.nan, X) * np.nan, y), r"X\[0\] must not hold NaN"),
         (lambda X, y: ([{"edges": 3}] * 3, y), "a dict without 'features'"),
-        (lambda X, y: (X, y[:2]), "a configuration for each of 3 examples, got 2"),
+        (lambda X, y: (X, y[:2]), "a configuration for each of 3 examples; got list, 2 long"),
         (lambda X, y: (X, [2 * row - 1 for row in y]), r"y\[0\] holds -1 and 1"),
         (lambda X, y: (X, [row[:4] for row in y]), r"y\[0\] must be 5 zeros and ones"),
         (lambda X, y: (X, [0.5 * row for row in y]), r"y\[0\] must be zeros and ones"),
@@ -319,7 +319,7 @@ def test_bad_data_are_named_before_any_call(change, message, rng):
         ({"solver": "newton"}, "solver must be 'block_frank_wolfe'"),
         ({"solver": "auto"}, "solver must be 'block_frank_wolfe'"),
         ({"entropy": "shannon"}, "entropy must be 'independent'"),
-        ({"entropy": 3}, "entropy must have value"),
+        ({"entropy": 3}, "entropy must have upper"),
         ({"entropy": "bethe"}, "needs groups of parts"),
         ({"entropy": "bethe", "groups": [[0, 7]]}, r"X\[0\]: groups\[0\] must be numbers of parts from 0 to 4"),
         ({"entropy": "bethe", "groups": [[0, 0]]}, "has a part twice"),

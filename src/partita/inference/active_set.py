@@ -107,11 +107,11 @@ class ActiveSet:
         place, before, keep = Place(self.tau.copy(), rest, theta.copy()), self.shares.copy(), 1.0 - self.floor
         arguments = (terms, fixed, vertices, place, scaling, keep, promise)
         k, used = len(self), len(self._flat)
-        steps = int(min(NEWTON_STEPS, OPERATIONS / (k * used + k**3 / 3.0 + SEARCH * len(self.tau))))
+        steps = int(min(NEWTON_STEPS, OPERATIONS / (k * used + k**3 / 3.0 + k * k * len(theta) + SEARCH * len(self.tau))))
         turns, left = correct(*arguments, steps) if steps else (0, np.inf)
         if not turns:
-            two = SEARCH * 2.0 * used / k
-            turns, left = exchange(*arguments, int(min(EXCHANGES, max(1.0, OPERATIONS / (used + two)))))
+            cost = 1.0 + used + SEARCH * 2.0 * used / k + k * len(theta)
+            turns, left = exchange(*arguments, int(min(EXCHANGES, max(1.0, OPERATIONS / cost))))
         self.shares /= self.shares.sum()
         change = keep * ((self.shares - before) @ vertices.images)
         if turns:

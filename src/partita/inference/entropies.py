@@ -18,8 +18,6 @@ from .frank_wolfe import TINY
 REST = 1e-15
 #: Accuracy of probabilities of sets of several parts, and most sweeps to reach it.
 EXACT, SWEEPS = 1e-12, 2000
-#: What is missing to b in a group that is full.
-FULL = 1e-7
 
 
 class Entropy(Protocol):
@@ -41,8 +39,30 @@ class Entropy(Protocol):
         """The same as compiled exchanges take it, if they can."""
         ...
 
+    def check(self, vertex: FloatArray, what: str) -> None:
+        """Raise a ValueError that begins with `what` if it is none for such a configuration."""
+        ...
 
-class SeparableEntropy:
+
+class PlainEntropy:
+    """What most entropies have in common: nothing compiled, and every configuration will do."""
+
+    def terms(self, size: int) -> GroupTerms | None:
+        return None
+
+    def check(self, vertex: FloatArray, what: str) -> None:
+        return None
+
+
+class GivenEntropy(PlainEntropy):
+    """An object of the user's with `upper`, `value`, `gradient` and `along`."""
+
+    def __init__(self, entropy: Any) -> None:
+        self.value, self.gradient, self.along = entropy.value, entropy.gradient, entropy.along
+        self.upper: bool = check_flag("upper", entropy.upper)
+
+
+class SeparableEntropy(PlainEntropy):
     """``sum_e h(tau_e)`` for a concave function h with its derivative, both of arrays of numbers between 0 and 1.
 
     Parameters
@@ -88,9 +108,6 @@ class SeparableEntropy:
         used = np.flatnonzero(direction)
         d, t = direction[used], tau[used]
         return lambda step: float(d @ self.derivative(_inside(t + step * d)))
-
-    def terms(self, size: int) -> GroupTerms | None:
-        return None
 
 
 def _inside(tau: FloatArray) -> FloatArray:
@@ -143,6 +160,7 @@ class GroupEntropy:
     """
 
     def __init__(self, size: int, groups: Sequence[PartGroup | ArrayLike], rho: ArrayLike | None = None) -> None:
+        self.size = size
         self.groups: list[PartGroup] = [_checked(k, group, size) for k, group in enumerate(groups)]
         if not self.groups:
             raise ValueError("groups must not be empty: without groups the entropy is that of independent parts")
@@ -151,7 +169,10 @@ class GroupEntropy:
         flat = np.concatenate(members)
         if rho is None:
             rho = 1.0 / np.bincount(flat, minlength=size).max()
-        numbers = np.broadcast_to(np.asarray(rho, dtype=np.float64), (len(members),)).copy()
+        numbers = np.asarray(rho, dtype=np.float64)
+        if numbers.ndim and numbers.shape != (len(members),):
+            raise ValueError(f"rho must be a number, or one for each of {len(members)} groups; got shape {numbers.shape}")
+        numbers = np.broadcast_to(numbers, (len(members),)).copy()
         if not ((numbers >= 0.0) & (numbers <= 1.0)).all():
             raise ValueError(f"rho must be from 0 to 1, got {numbers.min():g} to {numbers.max():g}")
         self.rho: FloatArray = numbers
@@ -171,7 +192,6 @@ class GroupEntropy:
         self._single = np.bincount(self._flat, numbers[self._owner], size)
         self._slack = np.array([g.b == 1 and not g.exactly for g in self.groups]) * numbers
         self._large = [(members[k], self.groups[k], float(numbers[k])) for k in large]
-        self._odds: dict[int, FloatArray] = {}
 
     @property
     def upper(self) -> bool:
@@ -182,6 +202,14 @@ class GroupEntropy:
         if self._large:
             return None
         return group_terms(1.0 - self._total, self._single, self._slack, self._flat, self._owner)
+
+    def check(self, vertex: FloatArray, what: str) -> None:
+        """Raise a ValueError if a configuration does not keep to the groups: the entropy would be no entropy of it."""
+        for k, group in enumerate(self.groups):
+            chosen = round(float(vertex[np.asarray(group.parts)].sum()))
+            if chosen > group.b or (group.exactly and chosen < group.b):
+                asked = "exactly" if group.exactly else "at most"
+                raise ValueError(f"{what} has {chosen} parts of groups[{k}], of which {asked} {group.b} can be chosen")
 
     def _rest(self, tau: FloatArray) -> FloatArray:
         """What is missing to one in groups."""
@@ -224,12 +252,9 @@ class GroupEntropy:
         """The entropy of sets of several parts of a group, and the log-odds of its parts."""
         parts, group, _ = self._large[k]
         t = _inside(tau[parts])
-        w = self._odds.get(k)
-        w = np.log(t) - np.log1p(-t) if w is None else w.copy()
+        w = np.log(t) - np.log1p(-t)  # always from here: what an earlier call found would be a memory of it
         left, right = np.empty((len(t) + 1, group.b + 1)), np.empty((len(t) + 1, group.b + 1))
-        exactly = group.exactly or float(t.sum()) >= group.b - FULL  # where no set with fewer is left, odds are infinite
-        log_z, _ = tilt(t, group.b, exactly, w, left, right, EXACT, SWEEPS)
-        self._odds[k] = w
+        log_z, _ = tilt(t, group.b, group.exactly, w, left, right, EXACT, SWEEPS)
         return float(log_z - t @ w), w
 
 

@@ -6,13 +6,13 @@ step could gain at most, is above the distance to the largest value: it is the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..core.errors import NumericalError
-from ..core.results import FloatArray
+from ..core.results import FloatArray, Result, Status
 from ..core.validation import check_choice, check_count, check_real
 from ..numerics.exchanges import GroupTerms
 from .active_set import ActiveSet, line_search
@@ -107,6 +107,25 @@ def maximize(
         if not state.toward(taker, energy) > 0.0:
             break
     return state.tau, energy.value(state.tau), max(certificate, 0.0), calls
+
+
+def infer_all(energies: Sequence[FreeEnergy], variant: str, tol: float, max_iter: int) -> Result:
+    """`maximize` for each of several examples, as one answer. What solvers may be wrong by is part of the certificate."""
+    found = [maximize(energy, variant, tol, max_iter) for energy in energies]
+    delta = np.array([energy.delta for energy in energies])
+    gap = np.array([one[2] for one in found]) + delta
+    wanted = tol + float(delta.max())
+    return Result(
+        np.array([one[1] for one in found]),
+        np.array([one[0] for one in found]),
+        Status.CONVERGED if (gap <= wanted).all() else Status.UNCERTIFIED,
+        exact=False,
+        n_iter=max(one[3] for one in found),
+        engine="frank_wolfe",
+        certificate=gap,
+        residual=float(gap.max()),
+        tol=wanted,
+    )
 
 
 def _moved(state: ActiveSet, compiled: Any, promise: float, worst: int, local: int, energy: FreeEnergy) -> bool:

@@ -21,6 +21,9 @@ from .entropies import Entropy
 from .frank_wolfe import NOISE, FreeEnergy, maximize
 from .oracle import Answer, Oracle, oracle_name
 
+#: How far answers may be from zeros and ones.
+NEARLY = 1e-5
+
 
 class Parts:
     """The configurations of one example.
@@ -72,20 +75,23 @@ class Parts:
             raise refusal("potentials", float(flat[bad][0]), forbids="is for the oracle to know")
         return flat
 
-    def configuration(self, y: Any, what: str) -> FloatArray:
-        """Checked zeros and ones."""
+    def configuration(self, y: Any, what: str, room: float = 0.0) -> FloatArray:
+        """Checked zeros and ones, from which integer programs may be off by a little."""
         try:
             found = np.asarray(y)
         except ValueError:
             found = np.array(None)
         if found.shape != (self.size,) or found.dtype.kind not in "biuf":
             got = "nothing" if y is None else f"shape {found.shape} of {found.dtype}"
+            if callable(y):
+                got = "a function: where oracle makes a solver from an example, set per_example=True"
             raise ValueError(f"{what} must be {self.size} zeros and ones, one for each part; got {got}")
-        out = found.astype(np.float64)
-        wrong = ~((out == 0.0) | (out == 1.0))
+        given = found.astype(np.float64)
+        out = np.where(given > 0.5, 1.0, 0.0)
+        wrong = ~(np.abs(given - out) <= room)
         if wrong.any():
             part = int(np.argmax(wrong))
-            raise ValueError(f"{what} must be zeros and ones; it has {out[part]:g} for part {part}")
+            raise ValueError(f"{what} must be zeros and ones; it has {float(given[part])!r} for part {part}")
         return out
 
     def best(self, scores: FloatArray) -> FloatArray:
@@ -99,14 +105,19 @@ class Parts:
         except Exception as error:
             where = f" for {self.name}" if self.name else ""
             raise RuntimeError(f"{self.solver} failed{where}: {type(error).__name__}: {error}") from error
-        return self.configuration(found.point if isinstance(found, Answer) else found, f"the answer of {self.solver}")
+        if isinstance(found, Answer):
+            self.delta, found = max(self.delta, found.delta), found.point
+        return self.configuration(found, f"the answer of {self.solver}", NEARLY)
 
     def first(self, observed: FloatArray | None = None) -> FloatArray:
         """Configurations that have, and lack, whatever can be had and lacked, one per row. The one observed must be the best
         for scores of 1 on its parts and -1 on others: else it is none, or the solver does not find the best."""
 
         def ask(scores: FloatArray) -> FloatArray:
-            vertex = self.best(scores)
+            try:
+                vertex = self.best(scores)
+            except ValueError as error:
+                raise ValueError(f"{self.name}: {error}" if self.name else str(error)) from None
             if observed is not None:
                 check_best(self, scores, vertex, observed)
             return vertex
@@ -141,9 +152,13 @@ class PartsEnergy(FreeEnergy):
 
     def __init__(self, parts: Parts, scores: FloatArray, entropy: Entropy, first: FloatArray | None = None) -> None:
         self.parts, self.scores, self.entropy, self._first = parts, scores, entropy, first
-        self.solver, self.delta = parts.solver, parts.delta
+        self.solver: str = parts.solver
         self._keeps = first is None  # training does not ask for what was met
         self.found: dict[bytes, float] = {}  # scores of configurations that were met
+
+    @property
+    def delta(self) -> float:  # type: ignore[override]
+        return self.parts.delta
 
     def value(self, tau: FloatArray) -> float:
         return float(self.scores @ tau) + self.entropy.value(tau)
@@ -161,6 +176,7 @@ class PartsEnergy(FreeEnergy):
 
     def best(self, scores: FloatArray) -> FloatArray:
         vertex = self.parts.best(scores)
+        self.entropy.check(vertex, f"the answer of {self.solver}")
         self._note(vertex)
         return vertex
 
@@ -171,6 +187,7 @@ class PartsEnergy(FreeEnergy):
         if self._first is None:
             self._first = self.parts.first()
         for row in self._first:
+            self.entropy.check(row, f"an answer of {self.solver}, or what was observed,")
             self._note(row)
         return self._first
 

@@ -8,6 +8,28 @@ from .jit import kernel
 
 
 @kernel
+def size_shift(sizes, total, b):
+    """What must be added to all log-odds so that sets have `total` items on average; `sizes` are logs of sums by size."""
+    wanted = min(total, b * (1.0 - 1e-13))  # sets of b alone would need infinite odds
+    lo, hi = -100.0, 100.0
+    for _ in range(70):
+        c = 0.5 * (lo + hi)
+        top = -np.inf
+        for k in range(b + 1):
+            top = max(top, sizes[k] + c * k)
+        mass, mean = 0.0, 0.0
+        for k in range(b + 1):
+            p = np.exp(sizes[k] + c * k - top)
+            mass += p
+            mean += k * p
+        if mean < wanted * mass:
+            lo = c
+        else:
+            hi = c
+    return 0.5 * (lo + hi)
+
+
+@kernel
 def tilt(tau, b, exactly, w, left, right, tol, max_sweeps):
     """Find log-odds w such that sets of (exactly, or at most) b items, with odds exp(w), have items with probabilities tau.
 
@@ -47,6 +69,12 @@ def tilt(tau, b, exactly, w, left, right, tol, max_sweeps):
                 left[e + 1, k] = np.logaddexp(left[e, k], left[e, k - 1] + w[e])
         if error <= tol:
             break
+        if not exactly:  # the one direction in which single items are slow
+            c = size_shift(left[n], tau.sum(), b)
+            for e in range(n):
+                w[e] += c
+            for k in range(b + 1):
+                left[n, k] += c * k
     log_z = left[n, b]
     if not exactly:
         for k in range(b):

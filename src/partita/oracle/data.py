@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ..core.arrays.potentials import real_array
 from ..core.arrays.sparse import sound_csr
 from ..core.results import FloatArray
-from ..inference.entropies import Entropy, GroupEntropy, IndependentEntropy
+from ..inference.entropies import Entropy, GivenEntropy, GroupEntropy, IndependentEntropy, PlainEntropy
 from ..inference.parts import Parts
 from .features import PartFeatures
 from .registry import find_oracle
@@ -47,13 +47,19 @@ class Family:
         if self.per_example:
             if not callable(found):
                 raise ValueError(f"with per_example=True oracle is a function of an example, got {type(found).__name__}")
-            found = found(x)
+            try:
+                found = found(x)
+            except Exception as error:
+                raise RuntimeError(f"oracle failed to make a solver for X[{i}]: {type(error).__name__}: {error}") from error
         return Parts(size, found, f"example {i}", self.delta)
 
     def measure(self, x: Any, i: int, size: int) -> Entropy:
         """The entropy of example `i`."""
         if not isinstance(self.entropy, str):
-            return self.entropy
+            own = isinstance(self.entropy, PlainEntropy | GroupEntropy)
+            if isinstance(self.entropy, GroupEntropy) and self.entropy.size != size:
+                raise ValueError(f"entropy is for {self.entropy.size} parts, and X[{i}] has {size}: give groups instead")
+            return self.entropy if own else GivenEntropy(self.entropy)
         if self.entropy == INDEPENDENT:
             return IndependentEntropy()
         groups = self.groups(x) if callable(self.groups) else self.groups
@@ -107,9 +113,9 @@ def _features(x: Any, i: int) -> PartFeatures:
 
 def read_configurations(y: Any, parts: Sequence[Parts]) -> list[FloatArray]:
     """What was observed, as zeros and ones."""
-    if not isinstance(y, Sequence | np.ndarray) or isinstance(y, str) or len(y) != len(parts):
-        count = len(y) if hasattr(y, "__len__") else "none"
-        raise ValueError(f"y must have a configuration for each of {len(parts)} examples, got {count}")
+    if isinstance(y, str | Mapping) or hasattr(y, "columns") or not hasattr(y, "__len__") or len(y) != len(parts):
+        count = f", {len(y)} long" if hasattr(y, "__len__") else ""
+        raise ValueError(f"y must be a list with a configuration for each of {len(parts)} examples; got {_kind(y)}{count}")
     out = []
     for i, (row, known) in enumerate(zip(y, parts, strict=True)):
         found = np.asarray(row)

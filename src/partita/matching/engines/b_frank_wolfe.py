@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.results import FloatArray, Result, Status
+from ...core.results import FloatArray, Result
 from ...core.validation import check_real
 from ...inference.covering import covering
 from ...inference.entropies import REST
-from ...inference.frank_wolfe import TINY, maximize
+from ...inference.frank_wolfe import TINY, infer_all
 from ...inference.oracle import SHARES
 from ..kernels.cardinality_entropy import entropies
 from .frank_wolfe import MatchingEnergy
@@ -81,16 +81,4 @@ def b_matching_frank_wolfe(
     weights = structure.rows(weights)
     if not np.isfinite(weights).all():
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
-    found = [maximize(BMatchingEnergy(structure, row, rho, oracle), variant, tol, max_iter) for row in weights]
-    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
-    return Result(
-        value,
-        np.array([one[0] for one in found]),
-        Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED,
-        exact=False,
-        n_iter=max(one[3] for one in found),
-        engine="frank_wolfe",
-        certificate=gap,
-        residual=float(gap.max()),
-        tol=tol,
-    )
+    return infer_all([BMatchingEnergy(structure, row, rho, oracle) for row in weights], variant, tol, max_iter)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.results import FloatArray, Result, Status
+from ...core.results import FloatArray, Result
 from ...core.validation import check_real
-from ...inference.frank_wolfe import REST, TINY, FreeEnergy, maximize
+from ...inference.frank_wolfe import REST, TINY, FreeEnergy, infer_all
 from ...inference.oracle import SHARES, Oracle, oracle_name, solver_of
 from ...numerics.exchanges import GroupTerms, group_terms
 
@@ -201,18 +201,4 @@ def matching_frank_wolfe(
     weights = structure.rows(weights)
     if not np.isfinite(weights).all():
         raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
-    found = [maximize(MatchingEnergy(structure, row, rho, oracle), variant, tol, max_iter) for row in weights]
-    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found])
-    status = Status.CONVERGED if (gap <= tol).all() else Status.UNCERTIFIED
-    calls = max(one[3] for one in found)
-    return Result(
-        value,
-        np.array([one[0] for one in found]),
-        status,
-        exact=False,
-        n_iter=calls,
-        engine="frank_wolfe",
-        certificate=gap,
-        residual=float(gap.max()),
-        tol=tol,
-    )
+    return infer_all([MatchingEnergy(structure, row, rho, oracle) for row in weights], variant, tol, max_iter)

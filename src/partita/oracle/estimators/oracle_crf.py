@@ -49,8 +49,13 @@ def _entropy(name: str, value: Any) -> None:
     if isinstance(value, str):
         if value not in (INDEPENDENT, BETHE):
             raise ValueError(f"{name} must be {INDEPENDENT!r}, {BETHE!r} or a SeparableEntropy or the like, got {value!r}")
-    elif not all(callable(getattr(value, part, None)) for part in ("value", "gradient", "along")):
-        raise ValueError(f"{name} must have value(tau), gradient(tau) and along(tau, direction): see SeparableEntropy")
+        return
+    has = all(callable(getattr(value, part, None)) for part in ("value", "gradient", "along"))
+    if isinstance(value, type) or not has or not isinstance(getattr(value, "upper", None), bool):
+        raise ValueError(
+            f"{name} must have upper (True or False), value(tau), gradient(tau) and along(tau, direction), as "
+            "SeparableEntropy has"
+        )
 
 
 class OracleCRF(ListInput, Trained):
@@ -199,6 +204,8 @@ class OracleCRF(ListInput, Trained):
         self.verbose = verbose
 
     def _check_combinations(self) -> None:
+        if self.entropy != BETHE and (self.groups is not None or self.rho is not None):
+            raise ValueError("groups and rho go with entropy='bethe': other entropies do not know them")
         if Capability.BLOCKS not in make_solver(self.solver).requires:
             raise ValueError(
                 "solver must be 'block_frank_wolfe' or a BlockFrankWolfe: others need log Z or its gradient, and all that "
