@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.results import FloatArray, IntArray
-from .features import EdgeFeatures, EdgeMap, NodePairs
+from .features import AloneFeatures, EdgeFeatures, EdgeMap, NodePairs
 from .structure.bipartite import BipartiteMatching
 from .structure.general import Matching
-from .unmatched import AloneFeatures
 
 BoolArray = NDArray[np.bool_]
 #: What to do with vertices that stay alone.

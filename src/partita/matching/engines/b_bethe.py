@@ -9,7 +9,8 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray, Result, Status
 from ...core.validation import check_count, check_real
-from ..kernels import cardinality as kernels
+from ..kernels.messages import cardinality as kernels
+from ..kernels.messages.bethe import Run
 from ..registry import find_engine
 from ..structure.half_edges import half_edges
 from .b_support import degree_support
@@ -55,8 +56,9 @@ def b_matching_bethe(
     the eigenvalues as claimed (Gershgorin).
 
     The certificate is the difference of two numbers with the largest value between them, converged or not: linear parts of
-    the free energy, each maximised by a vertex alone; and the value at shares with right degrees (`kernels.cardinality`), or
-    the score of the best b-matching, which is the answer where weights are far apart (it is frozen).
+    the free energy, each maximised by a vertex alone; and the value at shares with right degrees
+    (`kernels.messages.cardinality`), or the score of the best b-matching, which is the answer where weights are far apart
+    (it is frozen).
 
     log Z is at most the value for rho up to 1/2, because the entropy of the whole is at most half the sum of those of
     vertices, each edge having two (Shearer). With two sides and exact degrees (or at most one edge, or all) it is at least
@@ -74,6 +76,7 @@ def b_matching_bethe(
             raise ValueError(f"messages must be finite, of shape {state.shape}, as a result on the same structure has them")
         state[:] = messages
     tau, out = np.zeros((B, m)), np.zeros((B, 4))
+    run = Run(not structure.perfect, rho, tol, max_iter)
     patterns, which = np.unique(weights > -np.inf, axis=0, return_inverse=True)
     for k, allowed in enumerate(patterns):
         mine = np.flatnonzero(which.ravel() == k)
@@ -84,7 +87,7 @@ def b_matching_bethe(
             graph = structure.half if free.all() else half_edges(structure.ends[free], len(b), len(b))[0][:3]
             part = state[mine] if free.all() else np.zeros((len(mine), 2 * int(free.sum())))
             inside, found = np.zeros((len(mine), int(free.sum()))), np.zeros((len(mine), 4))
-            _run(structure, free, graph, b, rho, weights[mine][:, free], tol, max_iter, part, inside, found)
+            _run(structure, free, graph, b, run, weights[mine][:, free], part, inside, found)
             tau[np.ix_(mine, np.flatnonzero(free))], out[mine] = inside, found
             if free.all():
                 state[mine] = part
@@ -113,10 +116,8 @@ def _run(
     free: Any,
     graph: Any,
     b: IntArray,
-    rho: float,
+    run: Run,
     weights: FloatArray,
-    tol: float,
-    max_iter: int,
     state: FloatArray,
     tau: FloatArray,
     out: FloatArray,
@@ -127,7 +128,7 @@ def _run(
 
     def sweep(rows: IntArray, sweeps: int) -> None:
         part = state[rows], tau[rows], out[rows]
-        given: Any = (graph, b, not structure.perfect, rho, shifted[rows], tol, sweeps, *part[:2])
+        given: Any = (graph, b, run._replace(max_iter=sweeps), shifted[rows], *part[:2])
         ranges = Workers.ranges(len(rows), 2000.0 * weights.size * float(b.max()))
         structure.workers.run(lambda lo, hi: kernels.free_energies(*given, lo, hi, part[2]), ranges)
         part[2][:, 3] += out[rows, 3]
@@ -135,15 +136,15 @@ def _run(
         state[rows], tau[rows], out[rows] = part
 
     rows = np.arange(len(weights))
-    sweep(rows, min(max_iter, FIRST))
-    rows = rows[out[:, 2] - out[:, 1] > tol]
+    sweep(rows, min(run.max_iter, FIRST))
+    rows = rows[out[:, 2] - out[:, 1] > run.tol]
     if len(rows):
-        _freeze(structure, free, b, weights, rows, tol, tau, out)
-        rows = rows[out[rows, 2] - out[rows, 1] > tol]
-    if len(rows) and max_iter > FIRST:
-        sweep(rows, max_iter - FIRST)
-        rows = rows[out[rows, 2] - out[rows, 1] > tol]
-        _freeze(structure, free, b, weights, rows, tol, tau, out)
+        _freeze(structure, free, b, weights, rows, run.tol, tau, out)
+        rows = rows[out[rows, 2] - out[rows, 1] > run.tol]
+    if len(rows) and run.max_iter > FIRST:
+        sweep(rows, run.max_iter - FIRST)
+        rows = rows[out[rows, 2] - out[rows, 1] > run.tol]
+        _freeze(structure, free, b, weights, rows, run.tol, tau, out)
 
 
 def _freeze(

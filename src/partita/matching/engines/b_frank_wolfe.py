@@ -13,7 +13,7 @@ from ...inference.covering import covering
 from ...inference.entropies import REST
 from ...inference.frank_wolfe import TINY, maximize
 from ...inference.oracle import SHARES
-from ..kernels.cardinality_entropy import entropies
+from ..kernels.messages.cardinality_entropy import entropies
 from .frank_wolfe import MatchingEnergy
 
 

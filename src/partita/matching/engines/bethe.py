@@ -9,8 +9,9 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_count, check_real
-from ..kernels import bethe as kernels, many
-from ..kernels.certificates import certify, settled
+from ..kernels import many
+from ..kernels.messages import bethe as kernels
+from ..kernels.messages.certificates import certify, settled
 from ..structure.half_edges import half_edges
 from .frozen import freeze
 from .scaling import Scaling
@@ -235,7 +236,7 @@ def _sweep(structure: Any, graph: Any, run: Any, weights: FloatArray, state: Any
 
 
 def _large(workers: Workers, graph: Any, run: Any, weights: FloatArray, messages: Any, tau: Any) -> tuple[float, float, int]:
-    """`kernels.bethe.bethe` for one example whose sweeps are shared out to threads."""
+    """`kernels.messages.bethe.bethe` for one example whose sweeps are shared out to threads."""
     starts, edges, others, _, left = graph
     V, m = len(starts) - 1, len(weights)
     totals, sums, slack = np.empty(V), np.empty(V), np.empty(V)

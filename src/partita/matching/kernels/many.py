@@ -6,9 +6,9 @@ import numpy as np
 
 from ...numerics.jit import kernel
 from . import permanent
-from .bethe import bethe
+from .messages.bethe import bethe
+from .messages.reweighted import reweighted
 from .permanent import assignment_marginals, draw_assignment, draw_pairing, pairing_marginals
-from .reweighted import reweighted
 
 
 @kernel

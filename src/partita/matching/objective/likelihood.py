@@ -18,8 +18,7 @@ from ...core.results import FloatArray, Result
 from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
-from ..features import EdgeMap
-from ..unmatched import PaddedFeatures
+from ..features import EdgeMap, PaddedFeatures
 from .dual import matching_blocks
 
 
@@ -42,7 +41,7 @@ class Group:
     def squared(self) -> Group:
         """The same with as many vertices on both sides, if all of one side are matched: see `BipartiteMatching.padded`."""
         s = self.structure
-        if not s.left or not s.is_padded:
+        if not s.is_padded:
             return self
         forbidden = None if self.forbidden is None else s.pad(self.forbidden) > 0.0
         return Group(s.padded, PaddedFeatures(self.features, s), s.pad(self.observed), self.weights, forbidden)
@@ -51,7 +50,7 @@ class Group:
     def excess(self) -> float:
         """What `squared` adds to the sum of log Z."""
         s = self.structure
-        return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.left and s.is_padded else 0.0
+        return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.is_padded else 0.0
 
 
 class MatchingObjective(PenalizedObjective):
@@ -145,11 +144,10 @@ class MatchingLikelihood(MatchingObjective):
 
     def blocks(self, oracle: Callable[..., Any] | None = None) -> DualBlocks:
         """The dual, at its start; `oracle` makes solvers for best matchings from structures."""
-        rho = 1.0 if self.rho is None else self.rho
         blocks = [
             block
             for g in self.groups
-            for block in matching_blocks(g.structure, g.features, g.weights, g.observed, rho, oracle)
+            for block in matching_blocks(g.structure, g.features, g.weights, g.observed, self.rho, oracle)
         ]
         return DualBlocks(blocks, self.observed, self.l2, workers=self.groups[0].structure.workers)
 

@@ -19,7 +19,8 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_flag, check_no_options
 from ...core.warn import report
-from ..kernels import b_matching as kernels, cardinality
+from ..kernels import b_matching as kernels
+from ..kernels.messages import cardinality
 from ..registry import find_engine
 from .common import ENGINES, Matchings, which_example
 from .general import checked_edges
@@ -268,7 +269,7 @@ class BMatching(Matchings):
 
     @cached_property
     def half(self) -> tuple[Any, Any, Any]:
-        """Half-edges as `kernels.cardinality` reads them."""
+        """Half-edges as `kernels.messages.cardinality` reads them."""
         (starts, edges, others, _, _), _ = half_edges(self.ends, self.n_vertices, self.n_vertices)
         return starts, edges, others
 

@@ -48,6 +48,11 @@ class Matchings:
         self.n_jobs, self.workers = n_jobs, Workers(n_jobs)
 
     @property
+    def is_padded(self) -> bool:
+        """Whether engines that are not exact see sides of different sizes filled up."""
+        return False
+
+    @property
     def exact_size(self) -> int:
         """The number of vertices whose sets exact sums go over."""
         return self.n_vertices
@@ -91,12 +96,12 @@ class Matchings:
 
     @cached_property
     def graph(self) -> tuple[Any, ...]:
-        """The arrays of `kernels.bethe`, and the vertex at the other end of each half-edge."""
+        """The arrays of `kernels.messages.bethe`, and the vertex at the other end of each half-edge."""
         return half_edges(self.ends, self.n_vertices, self.left)
 
     @cached_property
     def one_other(self) -> tuple[Any, Any]:
-        """The ends of edges as two arrays, for `kernels.scaling`."""
+        """The ends of edges as two arrays, for `kernels.messages.scaling`."""
         ends = self.ends.astype(np.uint32)
         return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...numerics.jit import kernel, sum_kernel
-from ...numerics.math import exp, log
+from ....numerics.jit import kernel, sum_kernel
+from ....numerics.math import exp, log
 from . import newton
 from .certificates import certify, settled
 

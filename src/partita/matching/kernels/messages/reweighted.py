@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel, sum_kernel
-from ...numerics.math import exp
+from ....numerics.jit import kernel, sum_kernel
+from ....numerics.math import exp
 from .bethe import leave_one_out
 from .certificates import certify, settled
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
-from ...numerics.math import exp
+from ....numerics.jit import kernel
+from ....numerics.math import exp
 
 #: Rounding ends what certificates can show: stop when a small one has not become smaller by this factor in so many checks.
 STUCK, PATIENCE, ROUNDING = 0.97, 8, 1e-8
