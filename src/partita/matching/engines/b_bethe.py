@@ -14,6 +14,7 @@ from ..kernels.messages.bethe import Run
 from ..registry import find_engine
 from ..structure.half_edges import half_edges
 from .b_support import degree_support
+from .entropy_weights import one_weight
 
 #: Sweeps after which a frozen solution is looked for, and edges up to which it is.
 FIRST, FEW = 100, 10_000
@@ -22,7 +23,7 @@ FIRST, FEW = 100, 10_000
 def b_matching_bethe(
     structure: Any,
     weights: FloatArray,
-    rho: float = 1.0,
+    rho: Any = 1.0,
     tol: float = 1e-8,
     max_iter: int = 5000,
     messages: Any = None,
@@ -37,7 +38,7 @@ def b_matching_bethe(
     structure : BMatching
     weights : array of shape (examples, edges)
         -inf forbids an edge.
-    rho : float, above 0 and up to 1
+    rho : float, above 0 and up to 1, or a pair of equal ones
         1 is Bethe's. Up to 1/2, log Z is at most the value.
     tol : float
         Stop when the certificate is at most so large.
@@ -64,10 +65,8 @@ def b_matching_bethe(
     vertices, each edge having two (Shearer). With two sides and exact degrees (or at most one edge, or all) it is at least
     Bethe's: the sums over sets at a vertex are real stable polynomials (Anari and Oveis Gharan, 2017).
     """
-    rho, tol = check_real("rho", rho), check_real("tol", tol, minimum=0.0)
+    rho, tol = one_weight(structure, rho), check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)
-    if not 0.0 < rho <= 1.0:
-        raise ValueError(f"rho must be above 0 and up to 1, got {rho}")
     weights = structure.rows(weights)
     B, m = weights.shape
     state = np.zeros((B, 2 * m))
@@ -76,7 +75,7 @@ def b_matching_bethe(
             raise ValueError(f"messages must be finite, of shape {state.shape}, as a result on the same structure has them")
         state[:] = messages
     tau, out = np.zeros((B, m)), np.zeros((B, 4))
-    run = Run(not structure.perfect, rho, tol, max_iter)
+    run = Run(not structure.perfect, (rho, rho), tol, max_iter)
     patterns, which = np.unique(weights > -np.inf, axis=0, return_inverse=True)
     for k, allowed in enumerate(patterns):
         mine = np.flatnonzero(which.ravel() == k)

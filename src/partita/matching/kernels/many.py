@@ -56,7 +56,7 @@ def free_energies(graph, neighbours, run, weights, messages, tau, lo, hi, out):
     m = weights.shape[1]
     log_tau, log_rest = np.empty(m), np.empty(m)
     for b in range(lo, hi):
-        if run.rho == 1.0:
+        if run.rho[0] + run.rho[1] == 2.0:
             found = bethe(graph, run, weights[b], messages[b], tau[b], log_tau, log_rest)
         else:
             V = len(graph[0]) - 1

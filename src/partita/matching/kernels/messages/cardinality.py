@@ -268,7 +268,7 @@ def free_energy(graph, b, run, weights, messages, tau):
     """Belief propagation until the largest negative free energy is known up to `run.tol`: what messages stand for, numbers
     below and above the largest, and how many sweeps."""
     starts, edges, _ = graph
-    single, rho, max_iter = run.single, run.rho, run.max_iter
+    single, rho, max_iter = run.single, run.rho[0], run.max_iter
     n, most, low, high = 0, 0, 0.0, 0.0
     for i in range(len(b)):
         n, most = max(n, starts[i + 1] - starts[i]), max(most, b[i])
@@ -303,7 +303,7 @@ def free_energy(graph, b, run, weights, messages, tau):
 
 @kernel
 def free_energies(graph, b, run, weights, messages, tau, lo, hi, out):
-    """`free_energy` of the rows lo..hi; `run` is a `bethe.Run`."""
+    """`free_energy` of the rows lo..hi; `run` is a `bethe.Run`, with one weight for all entropies."""
     for row in range(lo, hi):
         value, below, above, sweeps = free_energy(graph, b, run, weights[row], messages[row], tau[row])
         out[row, 0], out[row, 1], out[row, 2], out[row, 3] = value, below, above, sweeps
