@@ -71,6 +71,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/chain_table1.py
 	$(BIN)/python benchmarks/matching.py
 	$(BIN)/python benchmarks/matching_paper.py
+	$(BIN)/python benchmarks/oracles.py
 	$(BIN)/python benchmarks/dependency.py --sentences 20000 --longest 40
 	$(BIN)/python benchmarks/grids.py
 	$(BIN)/python benchmarks/horses.py

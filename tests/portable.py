@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("Nehalem", "Sandybridge", "Haswell", "SkylakeX")
 #: Folders of tests whose outcome could depend on rounding.
 NUMERICAL = (
-    *("softmax", "chain", "graph", "matching", "bayesnet", "conformance", "estimators"),
+    *("softmax", "chain", "graph", "matching", "tree", "oracle", "bayesnet", "conformance", "estimators"),
     *("inference", "numerics", "objectives", "reference", "solvers"),
 )
 #: Files with tests marked `rounding`: those that failed somewhere before.

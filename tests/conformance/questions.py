@@ -30,6 +30,7 @@ def answers(model: Any, learns: bool = True) -> Iterator[Any]:
         pt.MatchingCRF: _matching,
         pt.BayesianNetwork: _bayesian,
         pt.DependencyCRF: _dependency,
+        pt.OracleCRF: _oracle,
     }[type(model)]
     if not isinstance(model, pt.ColumnTagger):
         check_is_fitted(model)
@@ -52,6 +53,13 @@ def _learned(model: Any) -> Iterator[Any]:
         yield model.partial_fit(zoo.X, labels).coef_
     if isinstance(model, pt.ChainCRF) and model.precision_ is not None and model.likelihood == "full":
         yield model.partial_fit(*_sequences(model)).parameters_
+
+
+def _oracle(model: Any) -> Iterator[Any]:
+    yield from model.predict(zoo.PARTS)
+    yield from model.predict_marginals(zoo.PARTS)
+    yield from model.log_likelihood(zoo.PARTS, zoo.CHOSEN, bounds=True)
+    yield model.score(zoo.PARTS, zoo.CHOSEN)
 
 
 def _latent_softmax(model: Any) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from partita.core import parallel
 from partita.graph.structure import factor_graph
 from partita.matching.structure import common
 from partita.softmax import ENGINES as EXACT_ONLY
+from partita.tree.structure import spanning_tree
 
 ACYCLIC = ("FactorGraph without cycles", "FactorGraph of triples", "FactorGraph of several examples")
 GRAPHS = ("FactorGraph", "FactorGraph by union", *ACYCLIC)
@@ -24,6 +25,7 @@ MATCHINGS = (*TWO_SIDES, "Matching", "Matching that need not be perfect")
 B_MATCHINGS = ("BMatching", "BMatching with fewer edges", "BMatching without sides")
 SEVERAL = ("FactorGraph", "BipartiteMatching", "Matching", "BMatching", "BayesNet")
 ALONE = tuple(name for name in STRUCTURES if not name.startswith(SEVERAL))
+TREES = tuple(name for name in ALONE if name.startswith("SpanningTree"))
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ ENGINES = {
     "b-matching bethe, plain entropy": Engine(B_MATCHINGS, "bethe", {"rho": 0.5}, side="above", stops=BRIEF),
     "b-matching frank_wolfe": Engine(B_MATCHINGS, "frank_wolfe", {"tol": 1e-4}, stops=BRIEF),
     "b-matching perturb_and_map": Engine(B_MATCHINGS, "perturb_and_map", {"n_samples": 50}, drawn=True),
+    "tree frank_wolfe": Engine(TREES, "frank_wolfe", {"tol": 1e-5}, side="above", finite=True, stops=BRIEF),
     **{f"others {name}": Engine(ALONE, name, exact=ALONE) for name in EXACT_ONLY},
 }
 EVERY = [(engine, name) for engine, row in ENGINES.items() for name in row.on]
@@ -130,7 +133,8 @@ def test_every_engine_is_in_the_table():
     assert named(GRAPHS) == set(factor_graph.ENGINES)
     assert named(MATCHINGS) == set(common.ENGINES)
     assert named(B_MATCHINGS) == set(common.ENGINES)
-    assert named(ALONE) == set(EXACT_ONLY)
+    assert named(TREES) == set(spanning_tree.ENGINES)
+    assert named(set(ALONE) - set(TREES)) == set(EXACT_ONLY)
     assert {name for row in ENGINES.values() for name in row.on} == set(STRUCTURES)
 
 

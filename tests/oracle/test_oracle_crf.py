@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from partita import BlockFrankWolfe, NumericalError, OracleCRF, Status, load
-from partita.inference import GroupEntropy, IndependentEntropy, PartGroup, SeparableEntropy
-from partita.oracle import Parts, infer_parts, register_oracle
+from partita.inference import GroupEntropy, IndependentEntropy, PartGroup, Parts, SeparableEntropy, infer_parts
+from partita.oracle import register_oracle
 
 PAIRS = np.array([np.isin(np.arange(5), pair) for pair in itertools.combinations(range(5), 2)], dtype=float)
 CELLS = np.arange(9).reshape(3, 3)

@@ -76,7 +76,7 @@ def test_potentials_that_are_none(potentials, message):
 def test_engines_directions_and_sizes():
     structure, trees = SpanningTree(3), DependencyTrees([2])
     for one, s in ((structure, np.zeros(3)), (trees, np.zeros(4))):
-        with pytest.raises(ValueError, match="engine must be one of 'auto', 'exact'; got 'bp'"):
+        with pytest.raises(ValueError, match="engine must be one of 'auto', 'exact', 'frank_wolfe'; got 'bp'"):
             one.infer(s, engine="bp")
         with pytest.raises(ValueError, match="direction must be finite"):
             one.covariance_product(s, np.full(len(s), np.inf))

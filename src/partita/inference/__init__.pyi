@@ -20,3 +20,4 @@ from .entropies import (
     SeparableEntropy as SeparableEntropy,
 )
 from .oracle import Answer as Answer, Oracle as Oracle, UserOracle as UserOracle
+from .parts import Parts as Parts, infer_parts as infer_parts

@@ -8,12 +8,18 @@ from typing import Protocol
 import numpy as np
 
 from ..core.results import FloatArray, IntArray
-from ..numerics.exchanges import Vertices
+from ..numerics.corrective import correct
+from ..numerics.exchanges import GroupTerms, Place, Vertices, exchange
 
 #: Shares below which a configuration is dropped.
 LEAST_SHARE = 1e-15
 #: Exchanges after which the mean is summed anew: differences add up rounding.
 FRESH = 64
+#: Most Newton steps on all shares at once and most exchanges of two, and the operations that they may take together for one
+#: call of a solver: some milliseconds.
+NEWTON_STEPS, EXCHANGES, OPERATIONS = 30, 30, 1e7
+#: Operations that a logarithm of a line search counts for, with the steps that it takes.
+SEARCH = 100.0
 
 
 class Sloped(Protocol):
@@ -85,15 +91,33 @@ class ActiveSet:
         """Whether all configurations are sets of parts."""
         return bool((self._values == 1.0).all())
 
-    def vertices(self) -> Vertices:
-        """All configurations as compiled exchanges take them; what these do to shares is done here."""
-        starts = np.concatenate(([0], np.cumsum([len(places) for places in self._places])))
-        return Vertices(starts, self._flat, np.array(self._images), self.shares)
+    def improve(
+        self, terms: GroupTerms, fixed: FloatArray, theta: FloatArray, scaling: FloatArray, promise: float
+    ) -> tuple[bool, float, FloatArray]:
+        """Move shares among known configurations, all of them sets of parts, until none is better than another by `promise`.
 
-    def moved(self) -> None:
-        """Shares were moved: sum the mean anew."""
-        self._since = FRESH
-        self._tidy()
+        By Newton steps on all shares, or exchanges between two at a time where there are very many. Parameters `theta` are
+        those of the images, and fall by `scaling` for each unit of these. Returns whether anything moved, the difference of
+        scores that is left, and the sum of the images of what moved.
+        """
+        starts = np.concatenate(([0], np.cumsum([len(places) for places in self._places])))
+        vertices = Vertices(starts, self._flat, np.array(self._images), self.shares)
+        owner = np.repeat(np.arange(len(terms.slack)), np.diff(terms.group_starts))
+        rest = 1.0 - np.bincount(owner, self.tau[terms.group_parts], len(terms.slack))
+        place, before, keep = Place(self.tau.copy(), rest, theta.copy()), self.shares.copy(), 1.0 - self.floor
+        arguments = (terms, fixed, vertices, place, scaling, keep, promise)
+        k, used = len(self), len(self._flat)
+        steps = int(min(NEWTON_STEPS, OPERATIONS / (k * used + k**3 / 3.0 + SEARCH * len(self.tau))))
+        turns, left = correct(*arguments, steps) if steps else (0, np.inf)
+        if not turns:
+            two = SEARCH * 2.0 * used / k
+            turns, left = exchange(*arguments, int(min(EXCHANGES, max(1.0, OPERATIONS / (used + two)))))
+        self.shares /= self.shares.sum()
+        change = keep * ((self.shares - before) @ vertices.images)
+        if turns:
+            self._since = FRESH
+            self._tidy()
+        return turns > 0, float(left), change
 
     def scores(self, gradient: FloatArray) -> FloatArray:
         """The score of each configuration."""

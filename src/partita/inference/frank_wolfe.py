@@ -7,7 +7,7 @@ step could gain at most, is above the distance to the largest value: it is the c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -84,12 +84,13 @@ def maximize(
         return _plain(energy, first.mean(0), tol, max_iter)
     state = ActiveSet(first, floor_of(energy, first.mean(0), tol))
     calls, turns, promise, certificate = 1, 0, np.inf, np.inf  # one for the floor
+    compiled = energy.compiled() if variant == "blended" else None
     while calls < max_iter:
         gradient = energy.gradient(state.tau)
         scores = state.scores(gradient)
         worst, local = int(np.argmin(scores)), int(np.argmax(scores))
         lazy = variant == "blended" and scores[local] - scores[worst] >= promise and turns < TURNS
-        if lazy and state.exchange(worst, local, energy) > 0.0:
+        if lazy and _moved(state, compiled, promise, worst, local, energy):
             turns += 1
             continue
         vertex = energy.best(gradient)
@@ -106,6 +107,14 @@ def maximize(
         if not state.toward(taker, energy) > 0.0:
             break
     return state.tau, energy.value(state.tau), max(certificate, 0.0), calls
+
+
+def _moved(state: ActiveSet, compiled: Any, promise: float, worst: int, local: int, energy: FreeEnergy) -> bool:
+    """Whether shares moved among known configurations: all at once where that is compiled, else from worst to best."""
+    if compiled is not None and state.binary:
+        terms, fixed = compiled
+        return state.improve(terms, fixed, np.zeros(0), np.zeros(0), promise)[0]
+    return state.exchange(worst, local, energy) > 0.0
 
 
 def _plain(energy: FreeEnergy, tau: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, float, float, int]:

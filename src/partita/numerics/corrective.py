@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .exchanges import REST, TINY, slope_of_part_with_groups
+from .exchanges import REST, TINY, score_vertices, slope_of_part_with_groups
 from .jit import kernel
 
 #: What is added to the diagonal of the Hessian, relative to it: configurations may depend on each other.
@@ -62,10 +62,17 @@ def hessian(terms, vertices, place, scaling, keep, free, column, counts, M):
 
 @kernel
 def solve(M, n, g, d, z):
-    """The Newton direction d among vectors that sum to zero; False if there is none. M is overwritten."""
+    """The Newton direction d among vectors that sum to zero; False if there is none. M is overwritten.
+
+    A constant that is added to all of M changes nothing there, and makes it definite for a configuration without parts.
+    """
+    mean = 0.0
     for a in range(n):
-        M[a, a] *= 1.0 + RIDGE
-        M[a, a] += 1e-300
+        mean += M[a, a] / n
+    for a in range(n):
+        for b in range(n):
+            M[a, b] += mean
+        M[a, a] += RIDGE * (M[a, a] + mean)
     for a in range(n):
         for b in range(a + 1):
             total = M[a, b]
@@ -95,6 +102,8 @@ def solve(M, n, g, d, z):
         bottom += z[a]
     for a in range(n):
         d[a] -= z[a] * top / bottom
+        if not abs(d[a]) < np.inf:
+            return False
     return True
 
 
@@ -139,86 +148,84 @@ def best_step(terms, fixed, place, moved, direction, leaving, rise, bend, longes
 
 
 @kernel
+def let_go(vertices, free, column, best, worthless, d):
+    """Let what is nearly nothing and wants to be less go at once, to the best one, so that it does not stop the others.
+
+    Returns the longest step that leaves all shares above zero.
+    """
+    for a in range(len(free)):
+        share = vertices.shares[free[a]]
+        if free[a] != best and share < worthless and d[a] < 0.0 and share + d[a] <= 0.0:
+            d[column[best]] += d[a] + share
+            d[a] = -share
+    longest = 1.0
+    for a in range(len(free)):
+        if d[a] < 0.0 and d[a] != -vertices.shares[free[a]]:
+            longest = min(longest, -vertices.shares[free[a]] / d[a])
+    return longest
+
+
+@kernel
+def spread(terms, vertices, free, d, keep, direction, leaving, image):
+    """What a change of shares does to parts, groups and parameters' side."""
+    direction[:] = 0.0
+    leaving[:] = 0.0
+    image[:] = 0.0
+    for a in range(len(free)):
+        for at in range(vertices.starts[free[a]], vertices.starts[free[a] + 1]):
+            direction[vertices.parts[at]] += keep * d[a]
+        for k in range(len(image)):
+            image[k] += keep * d[a] * vertices.images[free[a], k]
+    for group in range(len(terms.slack)):
+        for at in range(terms.group_starts[group], terms.group_starts[group + 1]):
+            leaving[group] += direction[terms.group_parts[at]]
+
+
+@kernel
 def correct(terms, fixed, vertices, place, scaling, keep, promise, most):
     """Newton steps on the shares of all known configurations until none is better than another by `promise`.
 
     Arguments are those of `exchanges.exchange`. Returns the number of steps, and the difference of scores at the end.
     """
-    n, size, width = len(vertices.shares), len(place.tau), len(place.theta)
+    n, size = len(vertices.shares), len(place.tau)
     gradient, direction, leaving = np.empty(size), np.zeros(size), np.zeros(len(place.rest))
-    scores, column = np.empty(n), np.full(n, -1)
+    image, scores, column = np.zeros(len(place.theta)), np.empty(n), np.full(n, -1)
     M, g, d, z = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n)
     counts = np.zeros(size + 1, np.int64)
     for at in range(len(vertices.parts)):
         counts[vertices.parts[at] + 1] += 1
     used = np.flatnonzero(counts[1:] > 0)
     counts = np.cumsum(counts)
-    difference = np.inf
     for turn in range(most + 1):
         for e in used:
             gradient[e] = fixed[e] + slope_of_part_with_groups(terms, place, e)
-        high, low, best = -np.inf, np.inf, -1
-        for v in range(n):
-            scores[v] = 0.0
-            for k in range(width):
-                scores[v] += place.theta[k] * vertices.images[v, k]
-            for at in range(vertices.starts[v], vertices.starts[v + 1]):
-                scores[v] += gradient[vertices.parts[at]]
-            if scores[v] > high:
-                high, best = scores[v], v
-            if vertices.shares[v] > NONE:
-                low = min(low, scores[v])
-        difference = high - low
-        if turn == most or difference < promise:
+        best, worst = score_vertices(vertices, gradient, place.theta, scores)
+        difference = scores[best] - scores[worst]
+        # one without a share needs some first: entropies are steep at the border
+        if turn == most or difference < promise or not vertices.shares[best] > NONE:
             return turn, difference
-        if not vertices.shares[best] > NONE:
-            return turn, difference  # it needs a share first
         free = np.flatnonzero(vertices.shares > NONE)
         for a in range(len(free)):
             column[free[a]] = a
-            g[a] = keep * (scores[free[a]] - high)
+            g[a] = keep * (scores[free[a]] - scores[best])
         hessian(terms, vertices, place, scaling, keep, free, column, counts, M)
         if not solve(M, len(free), g, d, z):
             return turn, difference
-        # what is nearly nothing and wants to be less goes at once, and does not stop the others; it is worth little
-        worthless = 0.01 * promise / (30.0 * n)
-        for a in range(len(free)):
-            v = free[a]
-            if v != best and vertices.shares[v] < worthless and d[a] < 0.0 and vertices.shares[v] + d[a] <= 0.0:
-                d[column[best]] += d[a] + vertices.shares[v]
-                d[a] = -vertices.shares[v]
-        longest, rise, bend = 1.0, 0.0, 0.0
-        for a in range(len(free)):
-            v = free[a]
-            if d[a] < 0.0 and d[a] != -vertices.shares[v]:
-                longest = min(longest, -vertices.shares[v] / d[a])
-            for at in range(vertices.starts[v], vertices.starts[v + 1]):
-                direction[vertices.parts[at]] += keep * d[a]
-        for k in range(width):
-            image = 0.0
-            for a in range(len(free)):
-                image += keep * d[a] * vertices.images[free[a], k]
-            rise += place.theta[k] * image
-            bend += image * image * scaling[k]
-        for group in range(len(terms.slack)):
-            for at in range(terms.group_starts[group], terms.group_starts[group + 1]):
-                leaving[group] += direction[terms.group_parts[at]]
-        # one that is worth it may be longer than Newton's: entropies are steep at the border
+        longest = let_go(vertices, free, column, best, 0.01 * promise / (30.0 * n), d)
+        spread(terms, vertices, free, d, keep, direction, leaving, image)
+        rise, bend = 0.0, 0.0
+        for k in range(len(image)):
+            rise += place.theta[k] * image[k]
+            bend += image[k] * image[k] * scaling[k]
         step = best_step(terms, fixed, place, used, direction, leaving, rise, bend, longest)
-        if step > 0.0:
-            for k in range(width):
-                image = 0.0
-                for a in range(len(free)):
-                    image += keep * d[a] * vertices.images[free[a], k]
-                place.theta[k] -= step * image * scaling[k]
-            for a in range(len(free)):
-                vertices.shares[free[a]] = max(vertices.shares[free[a]] + step * d[a], 0.0)
-            for e in used:
-                place.tau[e] += step * direction[e]
-            for group in range(len(terms.slack)):
-                place.rest[group] -= step * leaving[group]
-        direction[:] = 0.0
-        leaving[:] = 0.0
         if not step > 0.0:
             return turn, difference
-    return most, difference
+        for k in range(len(image)):
+            place.theta[k] -= step * image[k] * scaling[k]
+        for a in range(len(free)):
+            vertices.shares[free[a]] = max(vertices.shares[free[a]] + step * d[a], 0.0)
+        for e in used:
+            place.tau[e] += step * direction[e]
+        for group in range(len(terms.slack)):
+            place.rest[group] -= step * leaving[group]
+    return most, 0.0

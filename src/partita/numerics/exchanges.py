@@ -104,9 +104,70 @@ def best_step(terms, place, moved, direction, groups, leaving, counts, rise, ben
         else:
             hi, at_hi = step, now
         halve = hi - lo > 0.5 * width
-        if abs(now) <= 1e-4 * first or hi - lo <= 1e-15 * longest:
+        if abs(now) <= 1e-2 * first or hi - lo <= 1e-15 * longest:
             break
     return lo if lo > 0.0 else 0.5 * hi
+
+
+@kernel
+def score_vertices(vertices, gradient, theta, scores):
+    """Scores of configurations: parameters' side and parts. Returns the best one, and the worst one that has a share."""
+    worst, best = -1, -1
+    for v in range(len(scores)):
+        scores[v] = 0.0
+        for k in range(len(theta)):
+            scores[v] += theta[k] * vertices.images[v, k]
+        for at in range(vertices.starts[v], vertices.starts[v + 1]):
+            scores[v] += gradient[vertices.parts[at]]
+        if best < 0 or scores[v] > scores[best]:
+            best = v
+        if vertices.shares[v] > 1e-15 and (worst < 0 or scores[v] < scores[worst]):
+            worst = v
+    return best, worst
+
+
+@kernel
+def head_for(terms, vertices, best, worst, keep, work):
+    """The direction from one configuration to another: parts that change, and groups that do."""
+    moved, direction, groups, leaving, counts = work
+    counts[0] = counts[1] = 0
+    for v, sign in ((best, keep), (worst, -keep)):
+        for at in range(vertices.starts[v], vertices.starts[v + 1]):
+            direction[vertices.parts[at]] += sign
+    for v, sign in ((best, keep), (worst, -keep)):
+        for at in range(vertices.starts[v], vertices.starts[v + 1]):
+            e = vertices.parts[at]
+            if direction[e] != sign:  # a part of both
+                continue
+            moved[counts[0]] = e
+            counts[0] += 1
+            for place_of in range(terms.part_starts[e], terms.part_starts[e + 1]):
+                g = terms.part_groups[place_of]
+                if terms.slack[g] == 0.0:
+                    continue
+                if leaving[g] == 0.0:
+                    groups[counts[1]] = g
+                    counts[1] += 1
+                    leaving[g] = 1e-300  # noted, also where what comes and goes is the same
+                leaving[g] += direction[e]
+
+
+@kernel
+def arrive(terms, fixed, place, gradient, work, step):
+    """Move by a step, renew the gradient where anything changed, and clear the direction."""
+    moved, direction, groups, leaving, counts = work
+    for k in range(counts[0]):
+        place.tau[moved[k]] += step * direction[moved[k]]
+    for k in range(counts[1]):
+        place.rest[groups[k]] -= step * leaving[groups[k]]
+    for k in range(counts[0]):
+        gradient[moved[k]] = fixed[moved[k]] + slope_of_part_with_groups(terms, place, moved[k])
+        direction[moved[k]] = 0.0
+    for k in range(counts[1]):
+        for at in range(terms.group_starts[groups[k]], terms.group_starts[groups[k] + 1]):
+            e = terms.group_parts[at]
+            gradient[e] = fixed[e] + slope_of_part_with_groups(terms, place, e)
+        leaving[groups[k]] = 0.0
 
 
 @kernel
@@ -122,50 +183,24 @@ def exchange(terms, fixed, vertices, place, scaling, keep, promise, turns):
 
     Returns the number of exchanges, and the difference of scores at the end.
     """
-    n, size, width = len(vertices.shares), len(place.tau), len(place.theta)
-    gradient, direction = np.empty(size), np.zeros(size)
-    leaving, marked = np.zeros(len(place.rest)), np.zeros(len(place.rest), np.bool_)
-    moved, groups, counts = np.empty(size, np.int64), np.empty(len(place.rest), np.int64), np.zeros(2, np.int64)
+    size, width, n_groups = len(place.tau), len(place.theta), len(place.rest)
+    gradient, scores = np.empty(size), np.empty(len(vertices.shares))
+    counts = np.zeros(2, np.int64)
+    moved, direction, groups, leaving = (
+        np.empty(size, np.int64),
+        np.zeros(size),
+        np.empty(n_groups, np.int64),
+        np.zeros(n_groups),
+    )
+    work = (moved, direction, groups, leaving, counts)
     for e in range(size):
         gradient[e] = fixed[e] + slope_of_part_with_groups(terms, place, e)
-    difference = 0.0
     for turn in range(turns + 1):
-        worst, best, low, high = -1, -1, np.inf, -np.inf
-        for v in range(n):
-            score = 0.0
-            for k in range(width):
-                score += place.theta[k] * vertices.images[v, k]
-            for at in range(vertices.starts[v], vertices.starts[v + 1]):
-                score += gradient[vertices.parts[at]]
-            if score > high:
-                best, high = v, score
-            if vertices.shares[v] > 1e-15 and score < low:
-                worst, low = v, score
-        difference = high - low
+        best, worst = score_vertices(vertices, gradient, place.theta, scores)
+        difference = scores[best] - scores[worst]
         if turn == turns or difference < promise or worst == best:
             return turn, difference
-        counts[0] = counts[1] = 0
-        for sign in range(2):
-            v = best if sign == 0 else worst
-            for at in range(vertices.starts[v], vertices.starts[v + 1]):
-                e = vertices.parts[at]
-                direction[e] += keep if sign == 0 else -keep
-        for sign in range(2):
-            v = best if sign == 0 else worst
-            for at in range(vertices.starts[v], vertices.starts[v + 1]):
-                e = vertices.parts[at]
-                if direction[e] == 0.0 or (sign == 1 and direction[e] > 0.0):
-                    continue
-                moved[counts[0]] = e
-                counts[0] += 1
-                for place_of in range(terms.part_starts[e], terms.part_starts[e + 1]):
-                    g = terms.part_groups[place_of]
-                    if terms.slack[g] != 0.0:
-                        leaving[g] += direction[e]
-                        if not marked[g]:
-                            marked[g] = True
-                            groups[counts[1]] = g
-                            counts[1] += 1
+        head_for(terms, vertices, best, worst, keep, work)
         rise, bend = 0.0, 0.0
         for k in range(width):
             image = keep * (vertices.images[best, k] - vertices.images[worst, k])
@@ -174,25 +209,11 @@ def exchange(terms, fixed, vertices, place, scaling, keep, promise, turns):
         for k in range(counts[0]):
             rise += direction[moved[k]] * fixed[moved[k]]
         step = best_step(terms, place, moved, direction, groups, leaving, counts, rise, bend, vertices.shares[worst])
-        if step > 0.0:
-            vertices.shares[best] += step
-            vertices.shares[worst] -= step
-            for k in range(width):
-                place.theta[k] -= step * keep * (vertices.images[best, k] - vertices.images[worst, k]) * scaling[k]
-            for k in range(counts[0]):
-                place.tau[moved[k]] += step * direction[moved[k]]
-            for k in range(counts[1]):
-                place.rest[groups[k]] -= step * leaving[groups[k]]
-            for k in range(counts[0]):
-                gradient[moved[k]] = fixed[moved[k]] + slope_of_part_with_groups(terms, place, moved[k])
-            for k in range(counts[1]):
-                for at in range(terms.group_starts[groups[k]], terms.group_starts[groups[k] + 1]):
-                    e = terms.group_parts[at]
-                    gradient[e] = fixed[e] + slope_of_part_with_groups(terms, place, e)
-        for k in range(counts[0]):
-            direction[moved[k]] = 0.0
-        for k in range(counts[1]):
-            leaving[groups[k]], marked[groups[k]] = 0.0, False
+        vertices.shares[best] += step
+        vertices.shares[worst] -= step
+        for k in range(width):
+            place.theta[k] -= step * keep * (vertices.images[best, k] - vertices.images[worst, k]) * scaling[k]
+        arrive(terms, fixed, place, gradient, work, step)
         if not step > 0.0:
             return turn, difference
-    return turns, difference
+    return turns, 0.0

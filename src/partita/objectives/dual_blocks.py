@@ -13,8 +13,6 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..inference.active_set import ActiveSet, line_search
 from ..inference.frank_wolfe import LAZY, FreeEnergy, certified
-from ..numerics.corrective import correct
-from ..numerics.exchanges import Place, exchange
 
 #: The longest plain step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
 LONGEST = 0.99
@@ -22,8 +20,6 @@ LONGEST = 0.99
 FLOOR, TURNS = 1e-10, 30
 #: Most turns of a block one after the other without asking its solver: other blocks move parameters meanwhile.
 SKIPPED = 2
-#: Newton steps on all shares at once, where that takes at most so many operations; else exchanges of two at a time.
-NEWTON_STEPS, CORRECTIVE = 30, 3e7
 #: How close marginals come to those of parameters that a run begins with, and the calls that may take.
 NEAR, CALLS = 1e-2, 10
 
@@ -242,25 +238,13 @@ class DualBlocks:
     def _compiled(self, block: Block, active: ActiveSet, others: _Others) -> bool:
         """The same in one call."""
         assert block.compiled is not None
-        terms, fixed = block.compiled
-        used = np.bincount(np.repeat(np.arange(len(terms.slack)), np.diff(terms.group_starts)), block.tau[terms.group_parts])
-        rest = 1.0 - np.concatenate([used, np.zeros(len(terms.slack) - len(used))])
-        place = Place(block.tau.copy(), rest, others.theta.copy())
-        scaling = np.broadcast_to(np.asarray(block.weight / others.penalty, dtype=np.float64), place.theta.shape).copy()
-        vertices, before = active.vertices(), active.shares.copy()
-        arguments = (terms, fixed, vertices, place, scaling, 1.0 - FLOOR, block.promise)
-        newton = len(active) ** 2 * len(vertices.parts) <= CORRECTIVE
-        turns, difference = correct(*arguments, NEWTON_STEPS) if newton else (0, np.inf)
-        if not turns:
-            turns, difference = exchange(*arguments, TURNS)
-        if turns:
-            active.shares /= active.shares.sum()
-            change = (active.shares - before) @ vertices.images
-            self._d = self._d - (1.0 - FLOOR) * block.weight * change
-            active.moved()
+        scaling = np.broadcast_to(np.asarray(block.weight / others.penalty, dtype=np.float64), others.theta.shape).copy()
+        moved, left, change = active.improve(*block.compiled, others.theta, scaling, block.promise)
+        if moved:
+            self._d = self._d - block.weight * change
             block.tau = active.tau
             others.follow(self.parameters)
-        return bool(turns and difference < block.promise)
+        return moved and left < block.promise
 
     def _moved(self, block: Block, others: _Others, step: float) -> bool:
         """Keep d in step with the marginals of a block."""

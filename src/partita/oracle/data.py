@@ -13,8 +13,9 @@ from ..core.arrays.potentials import real_array
 from ..core.arrays.sparse import sound_csr
 from ..core.results import FloatArray
 from ..inference.entropies import Entropy, GroupEntropy, IndependentEntropy
+from ..inference.parts import Parts
 from .features import PartFeatures
-from .structure import Parts, find_oracle
+from .registry import find_oracle
 
 INDEPENDENT, BETHE = "independent", "bethe"
 

@@ -15,10 +15,9 @@ from ..core.contracts.progress import DualPoint
 from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..inference.entropies import Entropy
+from ..inference.parts import Parts, PartsEnergy
 from ..objectives.dual_blocks import Block, DualBlocks
-from .engines import PartsEnergy
 from .features import PartFeatures
-from .structure import Parts
 
 
 @dataclass(frozen=True)

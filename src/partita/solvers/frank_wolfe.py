@@ -130,11 +130,12 @@ class BlockFrankWolfe(Solver[BlockState, HasBlocks, FirstPoint]):
         found = blocks.estimate()
         return _point(found if mean is None else replace(found, parameters=mean), blocks, certified=False)
 
-    def settle(self, state: BlockState, point: Any) -> DualPoint:
+    def settle(self, state: BlockState | None, point: Any) -> DualPoint:
         """The same place, certified by a call for each example."""
         if point.certified:
             return point  # type: ignore[no-any-return]
-        return _point(state.blocks.certify(mean=self._averages), state.blocks, certified=True)
+        blocks = point.blocks if state is None else state.blocks
+        return _point(blocks.certify(mean=self._averages), blocks, certified=True)
 
 
 def _point(found: Certified, blocks: Blocks, certified: bool) -> DualPoint:

@@ -198,7 +198,7 @@ class _Run(Generic[P]):
 
     def _settle(self) -> None:
         """Replace the point by what its solver makes of it in the end, and the last row by one that describes it."""
-        settled: Any = self.point if self.state is None else self.method.settle(self.state, self.point)
+        settled: Any = self.method.settle(self.state, self.point)
         if settled is self.point:
             return
         if self.best is self.point:

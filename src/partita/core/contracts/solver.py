@@ -83,8 +83,9 @@ class Solver(ABC, Generic[StateT, ObjectiveT, PointT]):
         """A reason of its own to stop at this point, the outcome of the last `advance`."""
         return None
 
-    def settle(self, state: StateT, point: Any) -> Point:
-        """The point as it is returned: measured, where what it says of itself was collected on the way."""
+    def settle(self, state: StateT | None, point: Any) -> Point:
+        """The point as it is returned: measured, where what it says of itself was collected on the way. Without a state it
+        is the first one."""
         return point  # type: ignore[no-any-return]
 
     def interrupted_at(self, state: StateT) -> FloatArray | None:

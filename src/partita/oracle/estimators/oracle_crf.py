@@ -22,12 +22,11 @@ from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_bool, check_number, check_run, is_fitted
 from ...estimators.trained import Trained, solver_like, training
 from ...inference.entropies import Entropy
+from ...inference.parts import Parts, infer_parts
 from ...solvers.named import make_solver
 from ..data import BETHE, INDEPENDENT, Family, Groups, read_configurations, read_features
-from ..engines import infer_parts
 from ..features import PartFeatures
 from ..objective import Example, OracleLikelihood
-from ..structure import Parts
 
 #: Each example: features of its parts, (features, parts), or a dict with these as "features" and what its solver needs.
 Examples = Sequence[Any] | NDArray[Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +15,15 @@ from ...core.memory import check_memory, check_sample
 from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
-from ...core.validation import check_choice, check_count, check_flag
+from ...core.validation import check_choice, check_count, check_flag, check_no_options
 from ..kernels import checks
 from ..kernels.graphs import Graphs
 from . import sums
 from .best import best_edges
+from .black_box import tree_frank_wolfe
 from .layout import checked_edges, complete_edges, ends, on_one_graph
 
-ENGINES = ("auto", "exact")
+ENGINES = ("auto", "exact", "frank_wolfe")
 #: Trees that `SpanningTree.enumerate` writes out.
 MOST_TREES = 200_000
 EdgeArray = NDArray[np.int8]
@@ -206,9 +208,11 @@ class SpanningTree:
             raise ValueError(f"potentials and y must have as many examples, or one; got {len(flat)} and {len(chosen)}")
         return np.asarray(np.where(chosen == 1, flat, 0.0).sum(1))
 
-    def log_partition(self, potentials: ArrayLike, engine: str = "auto") -> FloatArray:
+    def log_partition(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> FloatArray:
         """log Z of each example."""
-        check_choice("engine", engine, ENGINES)
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            return self.infer(potentials, engine, **options).log_z
+        check_no_options(engine, options)
         flat = self.weights(potentials)
         log_z = self._log_partitions(flat)
         self._possible(log_z)
@@ -218,10 +222,22 @@ class SpanningTree:
         """log Z of each example; -inf if it has no tree."""
         return sums.log_partitions(self.graphs(len(flat)), flat.reshape(-1), self.workers)
 
-    def infer(self, potentials: ArrayLike, engine: str = "auto") -> Result:
-        """log Z of each example, and the probability of every edge, in the shape of the potentials."""
-        check_choice("engine", engine, ENGINES)
+    def infer(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> Result:
+        """log Z of each example, and the probability of every edge, in the shape of the potentials.
+
+        Parameters
+        ----------
+        engine : {"auto", "exact", "frank_wolfe"}
+            ``"exact"`` is the matrix-tree theorem. ``"frank_wolfe"`` asks a solver for best trees and nothing else, and is
+            above log Z: a check of what black boxes cost, see `partita.inference.infer_parts`.
+        options
+            Of ``"frank_wolfe"``: `oracle` (default: the structure's own), `entropy`, `tol`, `max_iter`.
+        """
         flat = self.weights(potentials)
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            result = tree_frank_wolfe(self, flat, **options)
+            return replace(result, marginals=result.marginals.reshape(np.shape(potentials)))
+        check_no_options(engine, options)
         found = sums.infer(self.graphs(len(flat)), flat.reshape(-1), self.workers)
         self._possible(found.log_z)
         return Result(found.log_z, found.marginals.reshape(np.shape(potentials)), lower=found.log_z, upper=found.log_z)

@@ -1,4 +1,7 @@
-"""Configurations as zeros and ones over parts, of which a solver for the best one is all that is known."""
+"""Configurations as zeros and ones over parts, of which a solver for the best one is all that is known.
+
+Frank-Wolfe goes over the hull of the configurations that it answers with, with an entropy of the user's choice.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +10,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from ..core.arrays.potentials import are_potentials, not_potential, real_array, refusal
 from ..core.errors import NumericalError
-from ..core.results import FloatArray
-from ..inference.covering import covering
-from ..inference.frank_wolfe import NOISE
-from ..inference.oracle import Answer, Oracle, oracle_name
-
-#: Solvers by name, for model files: what `register_oracle` was told.
-_REGISTERED: dict[str, Any] = {}
-
-
-def register_oracle(name: str, oracle: Any) -> None:
-    """Give a solver a name. Model files keep the name, and nothing that would be executed; register it before use.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from partita.oracle import register_oracle
-    >>> register_oracle("positive parts", lambda scores: (scores > 0).astype(int))
-    """
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"name must be a string, got {name!r}")
-    if not callable(oracle) and not hasattr(oracle, "argmax"):
-        raise ValueError(f"oracle must be an object with argmax(scores), or a function; got {type(oracle).__name__}")
-    _REGISTERED[name] = oracle
-
-
-def find_oracle(oracle: Any) -> Any:
-    """What was registered under a name; anything else as it is."""
-    if not isinstance(oracle, str):
-        return oracle
-    if oracle not in _REGISTERED:
-        known = f"; registered are {', '.join(map(repr, sorted(_REGISTERED)))}" if _REGISTERED else ""
-        raise ValueError(f"oracle {oracle!r} is not registered: call partita.oracle.register_oracle first{known}")
-    return _REGISTERED[oracle]
+from ..core.results import FloatArray, Result, Status
+from ..numerics.exchanges import GroupTerms
+from .covering import covering
+from .entropies import Entropy
+from .frank_wolfe import NOISE, FreeEnergy, maximize
+from .oracle import Answer, Oracle, oracle_name
 
 
 class Parts:
@@ -63,7 +40,7 @@ class Parts:
     Examples
     --------
     >>> import numpy as np
-    >>> from partita.oracle import Parts
+    >>> from partita.inference import Parts
     >>> best_pair = lambda scores: np.isin(np.arange(len(scores)), np.argsort(-scores)[:2])
     >>> Parts(4, best_pair).best(np.array([0.1, 3.0, 2.0, -1.0]))
     array([0., 1., 1., 0.])
@@ -148,3 +125,93 @@ def check_best(parts: Parts, scores: FloatArray, vertex: FloatArray, known: Floa
             f"observed has {least:.9g}: it does not find the best configuration "
             f"(by {least - best:.3g}), or the one observed is not among its own"
         )
+
+
+class PartsEnergy(FreeEnergy):
+    """Scores of parts plus an entropy, over the hull of the configurations of a solver.
+
+    Parameters
+    ----------
+    parts : Parts
+    scores : array
+    entropy : Entropy
+    first : array, optional
+        Configurations to begin with, one per row. Default: the solver is asked.
+    """
+
+    def __init__(self, parts: Parts, scores: FloatArray, entropy: Entropy, first: FloatArray | None = None) -> None:
+        self.parts, self.scores, self.entropy, self._first = parts, scores, entropy, first
+        self.solver, self.delta = parts.solver, parts.delta
+        self._keeps = first is None  # training does not ask for what was met
+        self.found: dict[bytes, float] = {}  # scores of configurations that were met
+
+    def value(self, tau: FloatArray) -> float:
+        return float(self.scores @ tau) + self.entropy.value(tau)
+
+    def gradient(self, tau: FloatArray) -> FloatArray:
+        return self.scores + self.entropy.gradient(tau)
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        fixed, entropy = float(self.scores @ direction), self.entropy.along(tau, direction)
+        return lambda step: fixed + entropy(step)
+
+    def compiled(self) -> tuple[GroupTerms, FloatArray] | None:
+        terms = self.entropy.terms(self.parts.size)
+        return None if terms is None else (terms, self.scores)
+
+    def best(self, scores: FloatArray) -> FloatArray:
+        vertex = self.parts.best(scores)
+        self._note(vertex)
+        return vertex
+
+    def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
+        return -np.inf  # nobody else knows the configurations
+
+    def start(self) -> FloatArray:
+        if self._first is None:
+            self._first = self.parts.first()
+        for row in self._first:
+            self._note(row)
+        return self._first
+
+    def _note(self, vertex: FloatArray) -> None:
+        if self._keeps:
+            self.found[np.packbits(vertex > 0.0).tobytes()] = float(self.scores @ vertex)
+
+    def lower(self) -> float:
+        """Below log Z: the sum over the configurations that were met."""
+        return float(logsumexp(list(self.found.values())))
+
+
+def infer_parts(
+    parts: Parts, scores: FloatArray, entropy: Entropy, tol: float = 1e-6, max_iter: int = 1000, variant: str = "blended"
+) -> Result:
+    """log Z with an entropy of choice, and the probabilities of parts, through best configurations only.
+
+    `lower` is the sum over all configurations met, which is below log Z; `upper` is a bound where the entropy is above the
+    true one, else inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.inference import IndependentEntropy, Parts, infer_parts
+    >>> one = Parts(3, lambda scores: np.eye(3)[np.argmax(scores)])
+    >>> infer_parts(one, np.zeros(3), IndependentEntropy()).marginals.round(3)
+    array([[0.333, 0.333, 0.333]])
+    """
+    energy = PartsEnergy(parts, parts.scores(scores), entropy)
+    tau, value, gap, calls = maximize(energy, variant, tol, max_iter)
+    gap += parts.delta
+    log_z, certificate = np.array([value]), np.array([gap])
+    result = Result(
+        log_z,
+        tau[None],
+        Status.CONVERGED if gap <= tol + parts.delta else Status.UNCERTIFIED,
+        exact=False,
+        n_iter=calls,
+        engine="frank_wolfe",
+        certificate=certificate,
+        residual=gap,
+        tol=tol + parts.delta,
+    )
+    return result.within(np.array([energy.lower()]), log_z + certificate if entropy.upper else np.full(1, np.inf))
