@@ -38,7 +38,7 @@ FAMILIES = {
 #: Layers of a family: a file sees its own and those before it. `registry` finds engines and oracles by name.
 LAYERS = ("kernels", "structure", "features", "engines", "oracles", "bounds", "objective", "data", "estimators")
 #: Files of a family that stand beside the layers, and where they stand: after the layer.
-BESIDE = {"registry": "kernels", "unmatched": "features", "uai": "structure", "bif": "structure", "relaxation": "objective"}
+BESIDE = {"registry": "kernels", "uai": "structure", "bif": "structure", "relaxation": "objective"}
 #: Rooms that kernels may see.
 BELOW_KERNELS = {"core", "numerics"}
 

@@ -139,9 +139,10 @@ def _markov(model: Any) -> Iterator[Any]:
 def _matching(model: Any) -> Iterator[Any]:
     yield model.predict(zoo.MATCHES)
     yield np.array(model.predict_marginals(zoo.MATCHES))
-    yield model.log_likelihood(zoo.MATCHES, zoo.PAIRS)
+    yield model.log_likelihood(zoo.MATCHES, zoo.PAIRS if model.b == 1 else zoo.TABLES)
     yield model.sample(zoo.MATCHES, 2, random_state=0)
-    yield [y for y, _ in model.kbest(zoo.MATCHES, 3)[0]]
+    if model.b == 1:
+        yield [y for y, _ in model.kbest(zoo.MATCHES, 3)[0]]
     yield [model.row_parameters_, model.column_parameters_]
 
 

@@ -16,9 +16,8 @@ from partita.core import contracts as c
 from partita.core.results import FloatArray
 from partita.features import DenseLinear, LabelFeatures, SparseLinear, TiedTables
 from partita.graph.objective import composite, likelihood as graph
-from partita.matching.features import AttributePairs, EdgeFeatures, EdgeMap, NodePairs
+from partita.matching.features import AloneFeatures, AttributePairs, EdgeFeatures, EdgeMap, NodePairs, PaddedFeatures
 from partita.matching.objective import exact as exact_matching, likelihood as matching
-from partita.matching.unmatched import AloneFeatures, PaddedFeatures
 from partita.objectives import l1
 from partita.objectives.constraints import constrained
 from partita.softmax.bounds import accumulate

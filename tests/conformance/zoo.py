@@ -175,6 +175,8 @@ register_oracle("two best parts", two_best_parts)
 MATCHES, PAIRS = _matchings()
 #: The same, but that the last column is nobody's.
 LONELY = [np.where(y == 3, -1, y) for y in PAIRS]
+#: Two columns for every row: its own and the next.
+TABLES = [np.eye(4, dtype=int)[y] + np.eye(4, dtype=int)[(y + 1) % 4] for y in PAIRS]
 STATES = (np.random.default_rng(4).random((60, 4)) < 0.3 + 0.4 * np.random.default_rng(5).integers(0, 2, (60, 1))).astype(
     int
 )
@@ -490,6 +492,15 @@ CASES = {
         ("auto", "lbfgs", "newton"),
         {"l2": 0.5, "allow_unmatched": True},
         bad=lambda m: m.fit(MATCHES, [[0, 0, 1, 2]] * len(MATCHES)),
+    ),
+    "MatchingCRF of b-matchings": Case(
+        MatchingCRF,
+        lambda m: m.fit(MATCHES, TABLES),
+        lambda m: m.predict(MATCHES),
+        lambda m: -float(np.sum(m.log_likelihood(MATCHES, TABLES))) + 0.25 * float((m.parameters_**2).sum()),
+        ("auto", "lbfgs"),
+        {"l2": 0.5, "b": 2},
+        bad=lambda m: m.fit(MATCHES, PAIRS),
     ),
     "BayesianNetwork": Case(
         lambda **options: BayesianNetwork(**_hidden(options)),

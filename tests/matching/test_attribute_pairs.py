@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from partita import minimize
-from partita.features import AttributePairs
+import partita
+from partita import DataWarning, MatchingCRF, ModelFileError, minimize
+from partita.features import Attribute, AttributePairs
 from partita.matching.features import EdgeFeatures, Side, attribute_pairs, learn_attributes, parameter_names, read_attributes
 from partita.matching.objective.likelihood import Group, MatchingLikelihood
-from partita.structures import BipartiteMatching, Matching
+from partita.structures import BipartiteMatching, BMatching, Matching
 
 ROOMS = {"age": [20.5, 31.0, 22.25, 40.0], "floor": [1, 3, 2, 1], "smokes": ["no", "yes", "no", "no"]}
 OTHERS = {"age": [21.0, 30.0, 27.5, 33.0], "floor": [2, 2, 3, 1], "smokes": ["yes", "maybe", "no", "no"]}
@@ -157,3 +158,98 @@ def test_nothing_of_the_size_of_edges_times_features_is_made():
     assert peak < 3 * W.nbytes
     two = attribute_pairs(attributes, sides, BipartiteMatching(n, n_jobs=2))
     np.testing.assert_array_equal(two.adjoint(W), features.adjoint(W))
+
+
+def rooms(rng, count, n=6):
+    """Tables of people, whose matchings like equal habits and small distances."""
+    out = []
+    for _ in range(count):
+        age, smokes = 20.0 + 10.0 * rng.random(n), rng.choice(["no", "yes"], n)
+        table = pd.DataFrame({"age": age, "smokes": smokes})
+        W = -0.5 * np.abs(np.subtract.outer(age, age)) + 2.0 * (smokes[:, None] == smokes)
+        out.append((table, W))
+    return out
+
+
+@pytest.mark.parametrize("kind", ["bipartite", "one kind", "two edges each"])
+def test_models_of_attributes_are_those_of_written_out_features(kind, rng, tmp_path):
+    found = rooms(rng, 12)
+    if kind == "bipartite":
+        s, options = BipartiteMatching(6), {}
+        X = [{"attributes": (table, table[::-1])} for table, _ in found]
+        y = [s.sample(W[:, ::-1], 1, rng)[0] for _, W in found]
+    else:
+        b = 2 if kind == "two edges each" else 1
+        s, options = Matching(6) if b == 1 else BMatching(6, 2), {"bipartite": False, "b": b}
+        X = [{"attributes": table.to_dict("list")} for table, _ in found]
+        y = [s.sample(W[s.ends[:, 0], s.ends[:, 1]], 1, rng)[0] for _, W in found]
+        if b == 2:
+            y = [s.ends[row > 0] for row in y]
+    model = MatchingCRF(l2=0.1, **options).fit(X, y)
+    attributes = learn_attributes([table for table, _ in found])
+    assert model.attributes_ == attributes
+    assert model.parameter_names_ == parameter_names(attributes) == ["|age|", *(f"smokes: {v}" for v in PAIRS_OF_LEVELS)]
+    plain = [{"features": written_out(attributes, t, t[::-1] if kind == "bipartite" else t)} for t, _ in found]
+    other = MatchingCRF(l2=0.1, **options).fit(plain, y)
+    assert not hasattr(other, "attributes_")
+    np.testing.assert_allclose(model.parameters_, other.parameters_, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.log_likelihood(X, y), other.log_likelihood(plain, y), atol=1e-5)
+    model.save(tmp_path / "model")
+    again = partita.load(tmp_path / "model")
+    assert again.attributes_ == model.attributes_
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert model.fit(plain, y).kind_ == "edges"  # what was known of attributes is gone
+    assert not hasattr(model, "attributes_")
+
+
+PAIRS_OF_LEVELS = ("no, no", "no, yes", "yes, yes")
+
+
+def test_models_keep_the_levels_of_training(rng, recwarn):
+    found = rooms(rng, 8)
+    X = [
+        {"attributes": table, "forbidden": np.eye(6, k=3, dtype=bool), "vertex_features": np.ones((1, 6))}
+        for table, _ in found
+    ]
+    s = Matching(6, perfect=False)
+    y = [s.argmax(np.where(np.eye(6, k=3) + np.eye(6, k=-3), -9.0, W))[0] for _, W in found]
+    model = MatchingCRF(bipartite=False, allow_unmatched=True, l2=0.1).fit(X, y)
+    assert model.parameter_names_[-1] == "vertex alone[0]"
+    small = X[0] | {"attributes": found[0][0][:2], "forbidden": np.zeros((2, 2), bool), "vertex_features": np.ones((1, 2))}
+    assert len(model.predict([small])[0]) == 2  # with the levels of training
+    assert not recwarn.list
+    new = small | {"attributes": pd.DataFrame({"age": [20.0, 20.0], "smokes": ["cigars", "no"]})}
+    with pytest.warns(DataWarning, match=r"levels that training did not have: 'smokes' has cigars in example 1"):
+        tau = model.predict_marginals([small, new])[1]
+    weight = np.exp(-2.0 * model.row_parameters_[0])  # of the pair, and none of its own
+    assert tau[0, 1] == pytest.approx(weight / (1.0 + weight))
+    for wrong, message in [
+        (found[0][0][["age"]], r"the attributes of example 0 must be \['age', 'smokes'\]"),
+        (found[0][0].assign(age="old"), "column 'age' must hold numbers, as in training"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.predict([{"attributes": wrong, "vertex_features": np.ones((1, 6))}])
+    with pytest.raises(ValueError, match="example 1 must be a dict with 'attributes', as others are"):
+        model.predict([X[0], {"features": np.zeros((1, 6, 6))}])
+    with pytest.raises(ValueError, match="X must have attributes"):
+        model.predict([{"features": np.zeros((4, 6, 6)), "vertex_features": np.ones((1, 6))}])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        (None, "tuple of Attribute"),
+        ((Attribute("age", True), Attribute("age", True)), "different names"),
+        ((Attribute("age", True, ("a", "a")),), "each level once"),
+        ((Attribute("age", True, ((1,),)),), "plain levels"),
+        ((Attribute(3, True),), "a name"),
+        ((Attribute("age", True),), r"parameters_ must have shape \(1\)"),
+    ],
+)
+def test_files_with_other_attributes_are_refused(attributes, message, rng, tmp_path):
+    found = rooms(rng, 3)
+    model = MatchingCRF(bipartite=False).fit([{"attributes": table} for table, _ in found], [[1, 0, 3, 2, 5, 4]] * 3)
+    model.attributes_ = attributes
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=message):
+        partita.load(tmp_path / "model")

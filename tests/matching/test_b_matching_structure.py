@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from partita import ConvergenceWarning, TooLargeError
 from partita.matching.engines.b_support import degree_support
 from partita.matching.features import EdgeFeatures
+from partita.matching.objective.exact import ExactMatchingLikelihood
 from partita.matching.objective.likelihood import Group, MatchingLikelihood
 from partita.solvers import minimize
 from partita.structures import BipartiteMatching, BMatching, Matching
@@ -237,7 +238,7 @@ def test_what_is_refused(rng):
 
 def learned(structure, F, y, rho, l2=0.5):
     groups = [Group(structure, EdgeFeatures(F), structure.indicators(y), np.arange(1.0, len(y) + 1.0))]
-    return MatchingLikelihood(groups, l2, rho=rho, tol=1e-12)
+    return ExactMatchingLikelihood(groups, l2) if rho is None else MatchingLikelihood(groups, l2, rho=rho, tol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["regular", "rectangle", "at most", "graph"])

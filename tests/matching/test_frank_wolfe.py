@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from partita import BlockFrankWolfe, MatchingCRF
+from partita.core.errors import NumericalError
 from partita.inference.frank_wolfe import VARIANTS, maximize
 from partita.matching.engines.bethe import matching_bethe
-from partita.matching.engines.frank_wolfe import MatchingEnergy, covering, matching_frank_wolfe
+from partita.matching.engines.frank_wolfe import MatchingEnergy, every_edge, matching_frank_wolfe
 from partita.structures import BipartiteMatching, FactorGraph, Matching
 
 
@@ -56,7 +57,7 @@ def test_large_weights_do_not_jam(variant, kind):
 def test_slopes_are_those_of_the_gradient(rho, perfect, rng):
     s = Matching(6, perfect=perfect)
     energy = MatchingEnergy(s, rng.standard_normal(s.n_edges), rho)
-    points = s.indicators(covering(s))
+    points = s.indicators(every_edge(s))
     tau = points.mean(0)
     direction = points[0] - points[1]
     slope = energy.along(tau, direction)
@@ -73,7 +74,7 @@ def test_coverings_have_every_edge(perfect, rng):
     else:
         structures.append(Matching(5, perfect=False))
     for s in structures:
-        chosen = s.indicators(covering(s))
+        chosen = s.indicators(every_edge(s))
         assert (chosen.sum(0) > 0).all()
 
 
@@ -160,3 +161,71 @@ def test_trees_are_exact_by_frank_wolfe_too(rng):
     exact = graph.infer(u, "exact")
     assert found.log_z[0] == pytest.approx(exact.log_z[0], abs=2e-6)
     np.testing.assert_allclose(found.marginals, exact.marginals, atol=2e-3)
+
+
+@pytest.mark.parametrize("rho", [0.3, 1.0, (1.0, 0.5)])
+@pytest.mark.parametrize("unmatched", [False, True])
+def test_forbidden_edges_agree_with_messages(rho, unmatched, rng):
+    s = BipartiteMatching(4, 5, allow_unmatched=unmatched)
+    W = rng.standard_normal((3, 4, 5))
+    W[0, 0, 1:] = W[1, :, 2] = -np.inf  # row 0 has one column left, or none
+    messages, found = s.infer(W, "bethe", rho=rho, tol=1e-9), s.infer(W, "frank_wolfe", rho=rho, tol=1e-6)
+    assert (found.gap <= 1e-6).all()
+    np.testing.assert_allclose(found.log_z, messages.log_z, atol=2e-6)
+    assert not found.marginals[-np.inf == W].any()
+    with pytest.raises(ValueError, match="no perfect matching in example 0"):
+        BipartiteMatching(4).infer(np.where(np.arange(4) > 0, W[2, :, :4], -np.inf), "frank_wolfe")
+
+
+def test_a_pair_of_weights_is_its_mean_where_all_are_matched(rng):
+    W = rng.standard_normal((2, 4, 4))
+    for engine in ("bethe", "frank_wolfe"):
+        mean = BipartiteMatching(4).infer(W, engine, rho=0.75)
+        pair = BipartiteMatching(4).infer(W, engine, rho=(0.5, 1.0))
+        np.testing.assert_array_equal(mean.log_z, pair.log_z)
+    free = BipartiteMatching(4, allow_unmatched=True)
+    assert abs(free.infer(W, "bethe", rho=(0.5, 1.0)).log_z - free.infer(W, "bethe", rho=0.75).log_z).max() > 1e-3
+    turned = free.infer(W.transpose(0, 2, 1), "bethe", rho=(1.0, 0.5), tol=1e-10)
+    np.testing.assert_allclose(turned.log_z, free.infer(W, "bethe", rho=(0.5, 1.0), tol=1e-10).log_z, atol=1e-9)
+    with pytest.raises(ValueError, match="one number, or have a mean of at least 1/2"):
+        free.infer(W, "bethe", rho=(0.1, 0.5))
+    with pytest.raises(ValueError, match="vertices are of one kind here"):
+        Matching(4).infer(np.zeros(6), "bethe", rho=(0.5, 1.0))
+
+
+@pytest.mark.parametrize("rho", [0.3, (0.6, 1.0)])
+def test_learning_by_other_weights_agrees_with_best_matchings_alone(rho, rng):
+    X, y = pairs(rng)
+    y = [np.where(row == 4, -1, row) for row in y]
+    options = {"allow_unmatched": True, "rho": rho, "l2": 2.0}
+    best = MatchingCRF(**options).fit(X, y)
+    assert best.likelihood_ == "bethe"
+    found = MatchingCRF(**options, solver="block_frank_wolfe", tol=1e-4).fit(X, y)
+    assert -1e-9 <= found.trace_.objective[-1] - best.trace_.objective[-1] <= found.gap_
+    value, lower, upper = best.log_likelihood(X, y, bounds=True)
+    exact = MatchingCRF("full", allow_unmatched=True, l2=2.0).fit(X, y)
+    exact.parameters_, exact.row_parameters_ = best.parameters_, best.row_parameters_
+    truth = exact.log_likelihood(X, y)
+    assert (lower <= truth).all()
+    assert (truth <= upper).all()
+    assert rho != 0.3 or (value <= truth + 1e-9).all()  # log Z is at most the value
+
+
+def test_lying_solvers_are_named_with_the_example(rng):
+    X, y = pairs(rng)
+    masks = [np.zeros((5, 5), bool) for _ in X]
+    masks[3][0, (y[3][0] + 1) % 5] = True
+    data = [{"features": x, "forbidden": mask} for x, mask in zip(X, masks, strict=True)]
+
+    def worst(structure):
+        return lambda W: BipartiteMatching(5).argmax(np.where(-np.inf < W, -W, -1e6))[0]
+
+    with pytest.raises(NumericalError, match=r"example \d: oracle .* does not find the best configuration"):
+        MatchingCRF(solver=BlockFrankWolfe(oracle=worst), l2=2.0).fit(data, y)
+
+    def careless(structure):
+        return lambda W: BipartiteMatching(5).argmax(np.where(-np.inf < W, W, 1e3))[0]
+
+    i, j = 0, (y[3][0] + 1) % 5
+    with pytest.raises(ValueError, match=rf"example 3: oracle .* edges that are forbidden \(-inf\), such as {i} with {j}"):
+        MatchingCRF(solver=BlockFrankWolfe(oracle=careless), l2=2.0).fit(data, y)

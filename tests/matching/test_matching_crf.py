@@ -139,7 +139,7 @@ def test_files_clones_and_warm_starts(rng, tmp_path):
         ({"likelihood": "full", "rho": 0.5}, None, "rho=0.5 is for likelihood='bethe'"),
         ({"likelihood": "full", "solver": "block_frank_wolfe"}, None, "for likelihood='bethe' only"),
         ({"likelihood": "exact"}, None, "likelihood must be one of 'auto', 'full', 'bethe'"),
-        ({"rho": 0.3}, None, "rho"),
+        ({"rho": 0.0}, None, "rho must be above 0 and up to 1"),
         ({"bipartite": False}, None, "symmetric"),
         ({}, lambda X, y: (X[:3], y), "matching for each"),
         (

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from partita import MatchingCRF
-from partita.matching.kernels import newton
+from partita.matching.kernels.messages import newton
 from partita.structures import BipartiteMatching, Matching
 
 KINDS = ("bipartite", "forbidden", "general", "free")

@@ -9,10 +9,12 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray, Result, Status
 from ...core.validation import check_count, check_real
-from ..kernels import cardinality as kernels
+from ..kernels.messages import cardinality as kernels
+from ..kernels.messages.bethe import Run
 from ..registry import find_engine
 from ..structure.half_edges import half_edges
 from .b_support import degree_support
+from .entropy_weights import one_weight
 
 #: Sweeps after which a frozen solution is looked for, and edges up to which it is.
 FIRST, FEW = 100, 10_000
@@ -21,7 +23,7 @@ FIRST, FEW = 100, 10_000
 def b_matching_bethe(
     structure: Any,
     weights: FloatArray,
-    rho: float = 1.0,
+    rho: Any = 1.0,
     tol: float = 1e-8,
     max_iter: int = 5000,
     messages: Any = None,
@@ -36,7 +38,7 @@ def b_matching_bethe(
     structure : BMatching
     weights : array of shape (examples, edges)
         -inf forbids an edge.
-    rho : float, above 0 and up to 1
+    rho : float, above 0 and up to 1, or a pair of equal ones
         1 is Bethe's. Up to 1/2, log Z is at most the value.
     tol : float
         Stop when the certificate is at most so large.
@@ -55,17 +57,16 @@ def b_matching_bethe(
     the eigenvalues as claimed (Gershgorin).
 
     The certificate is the difference of two numbers with the largest value between them, converged or not: linear parts of
-    the free energy, each maximised by a vertex alone; and the value at shares with right degrees (`kernels.cardinality`), or
-    the score of the best b-matching, which is the answer where weights are far apart (it is frozen).
+    the free energy, each maximised by a vertex alone; and the value at shares with right degrees
+    (`kernels.messages.cardinality`), or the score of the best b-matching, which is the answer where weights are far apart
+    (it is frozen).
 
     log Z is at most the value for rho up to 1/2, because the entropy of the whole is at most half the sum of those of
     vertices, each edge having two (Shearer). With two sides and exact degrees (or at most one edge, or all) it is at least
     Bethe's: the sums over sets at a vertex are real stable polynomials (Anari and Oveis Gharan, 2017).
     """
-    rho, tol = check_real("rho", rho), check_real("tol", tol, minimum=0.0)
+    rho, tol = one_weight(structure, rho), check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)
-    if not 0.0 < rho <= 1.0:
-        raise ValueError(f"rho must be above 0 and up to 1, got {rho}")
     weights = structure.rows(weights)
     B, m = weights.shape
     state = np.zeros((B, 2 * m))
@@ -74,6 +75,7 @@ def b_matching_bethe(
             raise ValueError(f"messages must be finite, of shape {state.shape}, as a result on the same structure has them")
         state[:] = messages
     tau, out = np.zeros((B, m)), np.zeros((B, 4))
+    run = Run(not structure.perfect, (rho, rho), tol, max_iter)
     patterns, which = np.unique(weights > -np.inf, axis=0, return_inverse=True)
     for k, allowed in enumerate(patterns):
         mine = np.flatnonzero(which.ravel() == k)
@@ -84,7 +86,7 @@ def b_matching_bethe(
             graph = structure.half if free.all() else half_edges(structure.ends[free], len(b), len(b))[0][:3]
             part = state[mine] if free.all() else np.zeros((len(mine), 2 * int(free.sum())))
             inside, found = np.zeros((len(mine), int(free.sum()))), np.zeros((len(mine), 4))
-            _run(structure, free, graph, b, rho, weights[mine][:, free], tol, max_iter, part, inside, found)
+            _run(structure, free, graph, b, run, weights[mine][:, free], part, inside, found)
             tau[np.ix_(mine, np.flatnonzero(free))], out[mine] = inside, found
             if free.all():
                 state[mine] = part
@@ -113,10 +115,8 @@ def _run(
     free: Any,
     graph: Any,
     b: IntArray,
-    rho: float,
+    run: Run,
     weights: FloatArray,
-    tol: float,
-    max_iter: int,
     state: FloatArray,
     tau: FloatArray,
     out: FloatArray,
@@ -127,7 +127,7 @@ def _run(
 
     def sweep(rows: IntArray, sweeps: int) -> None:
         part = state[rows], tau[rows], out[rows]
-        given: Any = (graph, b, not structure.perfect, rho, shifted[rows], tol, sweeps, *part[:2])
+        given: Any = (graph, b, run._replace(max_iter=sweeps), shifted[rows], *part[:2])
         ranges = Workers.ranges(len(rows), 2000.0 * weights.size * float(b.max()))
         structure.workers.run(lambda lo, hi: kernels.free_energies(*given, lo, hi, part[2]), ranges)
         part[2][:, 3] += out[rows, 3]
@@ -135,15 +135,15 @@ def _run(
         state[rows], tau[rows], out[rows] = part
 
     rows = np.arange(len(weights))
-    sweep(rows, min(max_iter, FIRST))
-    rows = rows[out[:, 2] - out[:, 1] > tol]
+    sweep(rows, min(run.max_iter, FIRST))
+    rows = rows[out[:, 2] - out[:, 1] > run.tol]
     if len(rows):
-        _freeze(structure, free, b, weights, rows, tol, tau, out)
-        rows = rows[out[rows, 2] - out[rows, 1] > tol]
-    if len(rows) and max_iter > FIRST:
-        sweep(rows, max_iter - FIRST)
-        rows = rows[out[rows, 2] - out[rows, 1] > tol]
-        _freeze(structure, free, b, weights, rows, tol, tau, out)
+        _freeze(structure, free, b, weights, rows, run.tol, tau, out)
+        rows = rows[out[rows, 2] - out[rows, 1] > run.tol]
+    if len(rows) and run.max_iter > FIRST:
+        sweep(rows, run.max_iter - FIRST)
+        rows = rows[out[rows, 2] - out[rows, 1] > run.tol]
+        _freeze(structure, free, b, weights, rows, run.tol, tau, out)
 
 
 def _freeze(

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...core.results import FloatArray, Result
-from ...core.validation import check_real
 from ...inference.covering import covering
 from ...inference.entropies import REST
 from ...inference.frank_wolfe import TINY, infer_all
 from ...inference.oracle import SHARES
-from ..kernels.cardinality_entropy import entropies
+from ..kernels.messages.cardinality_entropy import entropies
+from .entropy_weights import one_weight
 from .frank_wolfe import MatchingEnergy
 
 
 class BMatchingEnergy(MatchingEnergy):
     """Weights plus the entropy of b-matchings (see `engines.b_bethe`), over their hull. Parameters are those of
     `MatchingEnergy`; the structure is a `BMatching`."""
+
+    @staticmethod
+    def _entropy_weights(structure: Any, rho: Any) -> FloatArray:
+        return np.full(structure.n_vertices, one_weight(structure, rho, zero=True))
 
     def _entropies(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """tau and 1 - tau, none of them zero, the entropies of vertices, and the sums of their slopes at each edge."""
@@ -58,14 +63,17 @@ class BMatchingEnergy(MatchingEnergy):
                 f"{self.solver} must answer with a b-matching: vertex {v} has {degrees[v]:g} edges, and b asks for {s.b[v]}"
             )
 
-    def start(self) -> FloatArray:
-        return covering(self.best, self.structure.n_edges)
+    @cached_property
+    def first(self) -> FloatArray:
+        """`start`."""
+        rows = covering(self.own_best, self.structure.n_edges)
+        return rows if self.structure.perfect else np.concatenate([rows, np.zeros((1, self.structure.n_edges))])
 
 
 def b_matching_frank_wolfe(
     structure: Any,
     weights: FloatArray,
-    rho: float = 1.0,
+    rho: Any = 1.0,
     oracle: Any = None,
     variant: str = "blended",
     tol: float = 1e-6,
@@ -76,9 +84,5 @@ def b_matching_frank_wolfe(
 
     On graphs that are not bipartite, the maximum is over the hull of b-matchings, which is smaller than what messages see.
     """
-    if not 0.0 <= check_real("rho", rho) <= 1.0:
-        raise ValueError(f"rho must be from 0 to 1, got {rho}")
-    weights = structure.rows(weights)
-    if not np.isfinite(weights).all():
-        raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
-    return infer_all([BMatchingEnergy(structure, row, rho, oracle) for row in weights], variant, tol, max_iter)
+    energies = [BMatchingEnergy(structure, row, rho, oracle) for row in structure.rows(weights)]
+    return infer_all(energies, variant, tol, max_iter)

@@ -9,9 +9,13 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_count, check_real
-from ..kernels import bethe as kernels, many
-from ..kernels.certificates import certify, settled
+from ..kernels import many
+from ..kernels.messages import bethe as kernels
+from ..kernels.messages.bethe import Run
+from ..kernels.messages.certificates import certify, settled
 from ..structure.half_edges import half_edges
+from .b_bethe import b_matching_bethe
+from .entropy_weights import entropy_weights
 from .frozen import freeze
 from .scaling import Scaling
 from .support import forced_edges, fractional_support
@@ -25,7 +29,7 @@ FIRST = 50
 def matching_bethe(
     structure: Any,
     weights: FloatArray,
-    rho: float = 1.0,
+    rho: Any = 1.0,
     tol: float = 1e-8,
     max_iter: int = 5000,
     messages: Any = None,
@@ -41,9 +45,11 @@ def matching_bethe(
     structure : BipartiteMatching or Matching
     weights : array of shape (examples, edges)
         -inf forbids an edge.
-    rho : float, from 1/2 to 1
+    rho : float, above 0 and up to 1, or a pair for rows and columns
         1 is Bethe's, by messages: with two sides log Z is at least that, and at most n log(2) / 2 more. 1/2 is the plain
-        entropy, by scalings: log Z is at most that.
+        entropy, by scalings: log Z is at most that, and at most the value for any smaller one (by the messages of
+        b-matchings). Where all vertices are matched, a pair is its mean. Else its sum is 2 rho in the first part of H, and
+        each vertex has its own in the second; the mean must then be at least 1/2.
     tol : float
         Stop when the certificate is at most so large.
     max_iter : int
@@ -51,10 +57,11 @@ def matching_bethe(
     messages : array, optional
         Those of an earlier result with as many examples on the same structure, for a warm start.
     """
-    rho, tol = check_real("rho", rho), check_real("tol", tol, minimum=0.0)
+    pair, tol = entropy_weights(structure, rho), check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)
-    if not 0.5 <= rho <= 1.0:
-        raise ValueError(f"rho must be from 1/2 to 1, got {rho}")
+    rho = 0.5 * (pair[0] + pair[1])
+    if rho < 0.5:  # scalings would overshoot
+        return b_matching_bethe(structure, weights, pair, tol, max_iter, messages)
     weights = structure.rows(weights)
     B, m = len(weights), structure.n_edges
     if rho == 1.0 and m >= LARGE and (messages is None or np.shape(messages) == (B, structure.n_vertices)):
@@ -92,7 +99,7 @@ def matching_bethe(
                 level = W.mean(1, keepdims=True)
                 W = W - level
             W = np.tile(W, (1, twice))
-            _run(structure, graph, W, rho, twice * tol, max_iter, part, inside, found)
+            _run(structure, graph, W, Run(not structure.perfect, pair, twice * tol, max_iter), part, inside, found)
             if structure.perfect:
                 found[:, 0] += level[:, 0] * graph[0][4]
             tau[np.ix_(mine, np.flatnonzero(free))] = inside.reshape(len(mine), twice, -1).mean(1)
@@ -153,7 +160,7 @@ def _bounds(structure: Any, rho: float, value: FloatArray, gap: FloatArray) -> t
         lower = value - gap
         if structure.perfect:
             upper = value + gap + 0.25 * structure.n_vertices * np.log(2.0)
-    if rho == 0.5:
+    if rho <= 0.5:
         upper = value + gap
     return lower, upper
 
@@ -185,15 +192,13 @@ def _reduced(structure: Any, free: Any) -> Any:
     return half_edges(np.searchsorted(used, ends), len(used), left)
 
 
-def _run(
-    structure: Any, graph: Any, weights: FloatArray, rho: float, tol: float, max_iter: int, state: Any, tau: Any, out: Any
-) -> None:
-    run = kernels.Run(not structure.perfect, rho, tol, max_iter)
-    if rho == 1.0 and weights.shape[1] >= LARGE:
+def _run(structure: Any, graph: Any, weights: FloatArray, run: Run, state: Any, tau: Any, out: Any) -> None:
+    whole, tol, max_iter = run.rho == (1.0, 1.0), run.tol, run.max_iter
+    if whole and weights.shape[1] >= LARGE:
         for b in range(len(weights)):
             out[b] = _large(structure.workers, graph[0], run, weights[b], state[b], tau[b])
         return
-    if rho < 1.0 or run.single:  # nothing is frozen
+    if not whole or run.single:  # nothing is frozen
         _sweep(structure, graph, run, weights, state, tau, out)
         return
     first = run._replace(max_iter=min(max_iter, FIRST))
@@ -235,7 +240,7 @@ def _sweep(structure: Any, graph: Any, run: Any, weights: FloatArray, state: Any
 
 
 def _large(workers: Workers, graph: Any, run: Any, weights: FloatArray, messages: Any, tau: Any) -> tuple[float, float, int]:
-    """`kernels.bethe.bethe` for one example whose sweeps are shared out to threads."""
+    """`kernels.messages.bethe.bethe` for one example whose sweeps are shared out to threads."""
     starts, edges, others, _, left = graph
     V, m = len(starts) - 1, len(weights)
     totals, sums, slack = np.empty(V), np.empty(V), np.empty(V)
@@ -251,7 +256,7 @@ def _large(workers: Workers, graph: Any, run: Any, weights: FloatArray, messages
                 workers.run(kernels.send, [(*given, lo, hi, messages, totals) for lo, hi in side])
         seen = (messages, totals, log_tau, log_rest)
         workers.run(kernels.view, [(starts, edges, others, weights, lo, hi, *seen) for lo, hi in pieces[1]])
-        found = certify(graph, weights, run.single, 1.0, totals - 1.0, tau, log_tau, log_rest, sums, slack)
+        found = certify(graph, weights, run.single, run.rho, totals - 1.0, tau, log_tau, log_rest, sums, slack)
         return float(found[0]), float(found[1])
 
     least, stuck, count, pause, sweep, begin = np.inf, 0, 1, kernels.PAUSE, 0, kernels.first_leap(V)

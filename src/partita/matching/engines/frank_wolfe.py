@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...core.results import FloatArray, Result
-from ...core.validation import check_real
+from ...inference.covering import covering
 from ...inference.frank_wolfe import REST, TINY, FreeEnergy, infer_all
 from ...inference.oracle import SHARES, Oracle, oracle_name, solver_of
 from ...numerics.exchanges import GroupTerms, group_terms
+from .entropy_weights import entropy_weights
 
 
 class MatchingEnergy(FreeEnergy):
@@ -22,8 +24,8 @@ class MatchingEnergy(FreeEnergy):
     ----------
     structure : BipartiteMatching or Matching
     weights : array of shape (edges,)
-        All finite.
-    rho : float, from 0 to 1
+        -inf forbids an edge.
+    rho : float, from 0 to 1, or a pair for rows and columns
     oracle : Oracle, object with argmax, or callable, optional
         A solver for best matchings. An `Oracle` takes weights of edges as one vector; others take potentials as the
         structure does, and answer with a matching as the structure has it. Default: the structure's own.
@@ -33,14 +35,23 @@ class MatchingEnergy(FreeEnergy):
     weights: FloatArray
     rho: float
 
-    def __init__(self, structure: Any, weights: FloatArray, rho: float = 1.0, oracle: Any = None) -> None:
-        self.structure, self.weights, self.rho = structure, weights, rho
+    def __init__(self, structure: Any, weights: FloatArray, rho: Any = 1.0, oracle: Any = None) -> None:
+        self._forbidden = np.isneginf(weights)
+        self.weights = np.where(self._forbidden, 0.0, weights) if self._forbidden.any() else weights
+        self.structure, self.alone = structure, self._entropy_weights(structure, rho)
+        self.rho = 0.5 * float(self.alone[0] + self.alone[-1])
         self.delta: float = 0.0  # the largest error of an answer so far
         self.oracle: Oracle | None = None
         self.solver: str = "the solver for best matchings"
         if oracle is not None:
             self.oracle = oracle if isinstance(oracle, Oracle) else solver_of(self._as_given(oracle), self._point)
             self.solver = f"oracle {oracle_name(self.oracle)}"
+
+    @staticmethod
+    def _entropy_weights(structure: Any, rho: Any) -> FloatArray:
+        """Those of vertices."""
+        pair = entropy_weights(structure, rho, zero=True)
+        return np.repeat(pair, [structure.left, structure.n_vertices - structure.left])
 
     def _as_given(self, oracle: Any) -> Callable[[FloatArray], Any]:
         """A solver that takes potentials in the shape that the structure has them in."""
@@ -77,14 +88,14 @@ class MatchingEnergy(FreeEnergy):
     def value(self, tau: FloatArray) -> float:
         t, rest, alone = self._parts(tau)
         out = self.weights @ tau - tau @ np.log(t) + (2.0 * self.rho - 1.0) * (rest @ np.log(rest))
-        return float(out - self.rho * (alone @ np.log(alone)))
+        return float(out - (self.alone * alone) @ np.log(alone)) if len(alone) else float(out)
 
     def gradient(self, tau: FloatArray) -> FloatArray:
         t, rest, alone = self._parts(tau)
         out = self.weights - np.log(t) - 1.0 - (2.0 * self.rho - 1.0) * (np.log(rest) + 1.0)
         if len(alone):
-            logs = 1.0 + np.log(alone)
-            out = out + self.rho * (logs[self.structure.ends[:, 0]] + logs[self.structure.ends[:, 1]])
+            logs = self.alone * (1.0 + np.log(alone))
+            out = out + (logs[self.structure.ends[:, 0]] + logs[self.structure.ends[:, 1]])
         return np.asarray(out)
 
     def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
@@ -96,32 +107,47 @@ class MatchingEnergy(FreeEnergy):
         fixed = float(d @ self.weights[used]) - (1.0 + power) * float(d.sum())
         leaving = np.bincount(ends.ravel(), weights=np.repeat(d, 2), minlength=self.structure.n_vertices)
         if len(alone):
-            fixed += self.rho * float(leaving.sum())
+            fixed += float((self.alone * leaving).sum())
 
         def slope(step: float) -> float:
             out = fixed - float(d @ np.log(np.maximum(t + step * d, TINY)))
             out -= power * float(d @ np.log(np.maximum(rest - step * d, REST)))
             if len(alone):
-                out += self.rho * float(leaving @ np.log(np.maximum(alone - step * leaving, TINY)))
+                out += float((self.alone * leaving) @ np.log(np.maximum(alone - step * leaving, TINY)))
             return out
 
         return slope
 
     def compiled(self) -> tuple[GroupTerms, FloatArray] | None:
         s, both = self.structure, np.full(self.structure.n_edges, 2.0 * self.rho)
-        slack = np.full(s.n_vertices, 0.0 if s.perfect else self.rho)
+        own = 1.0 - both
+        sure = self.first.min(0) >= 1.0  # in every matching: their curvature says nothing, and is infinite
+        own[sure] = both[sure] = 0.0
+        slack = np.zeros(s.n_vertices) if s.perfect else self.alone
         edges = np.repeat(np.arange(s.n_edges), 2)
-        return group_terms(1.0 - both, both, slack, edges, s.ends.ravel()), self.weights
+        return group_terms(own, both, slack, edges, s.ends.ravel()), self.weights
+
+    def own_best(self, scores: FloatArray) -> FloatArray:
+        """The structure's own best matching."""
+        allowed = self._allowed(scores)
+        return np.asarray(self.structure.indicators(self.structure.best(allowed[None]))[0])
+
+    def _allowed(self, scores: FloatArray) -> FloatArray:
+        return np.where(self._forbidden, -np.inf, scores) if self._forbidden.any() else scores
 
     def best(self, scores: FloatArray) -> FloatArray:
         if self.oracle is None:
-            return np.asarray(self.structure.indicators(self.structure.best(scores[None]))[0])
-        answer = self.oracle(scores)
+            return self.own_best(scores)
+        answer = self.oracle(self._allowed(scores))
         if answer.point.shape != scores.shape:
             raise ValueError(f"{self.solver} must answer with {len(scores)} shares, got shape {answer.point.shape}")
         self._check(answer.point)
+        used = np.flatnonzero(self._forbidden & (answer.point > SHARES))
+        if len(used):
+            i, j = (self.structure.ends[used[0]] - [0, self.structure.left]).tolist()
+            raise ValueError(f"{self.solver} must not answer with edges that are forbidden (-inf), such as {i} with {j}")
         self.delta = max(self.delta, answer.delta)
-        return answer.point
+        return np.where(self._forbidden, 0.0, answer.point) if self._forbidden.any() else answer.point
 
     def _check(self, point: FloatArray) -> None:
         """Refuse an answer that is no matching."""
@@ -136,13 +162,21 @@ class MatchingEnergy(FreeEnergy):
         """The score of the structure's own best matching, where another solver was asked."""
         if self.oracle is None:
             return -np.inf
-        return float(scores @ self.structure.indicators(self.structure.best(scores[None]))[0])
+        return float(scores @ self.own_best(scores))
+
+    @cached_property
+    def first(self) -> FloatArray:
+        """`start`."""
+        if not self._forbidden.any():
+            return np.asarray(self.structure.indicators(every_edge(self.structure)))
+        rows = covering(self.own_best, self.structure.n_edges)
+        return rows if self.structure.perfect else np.concatenate([rows, np.zeros((1, self.structure.n_edges))])
 
     def start(self) -> FloatArray:
-        return np.asarray(self.structure.indicators(covering(self.structure)))
+        return self.first
 
 
-def covering(structure: Any) -> Any:
+def every_edge(structure: Any) -> Any:
     """Matchings that have every edge of a complete graph: shifts of rows, or the days of a tournament. On other graphs, best
     matchings for the edges not yet had."""
     if structure.left and structure.perfect:
@@ -185,7 +219,7 @@ def _tournament(structure: Any) -> Any:
 def matching_frank_wolfe(
     structure: Any,
     weights: FloatArray,
-    rho: float = 1.0,
+    rho: Any = 1.0,
     oracle: Any = None,
     variant: str = "blended",
     tol: float = 1e-6,
@@ -196,9 +230,5 @@ def matching_frank_wolfe(
 
     On graphs that are not bipartite, the maximum is over the hull of matchings, which is smaller than what messages see.
     """
-    if not 0.0 <= check_real("rho", rho) <= 1.0:
-        raise ValueError(f"rho must be from 0 to 1, got {rho}")
-    weights = structure.rows(weights)
-    if not np.isfinite(weights).all():
-        raise ValueError("Frank-Wolfe takes finite potentials: leave forbidden edges out of the graph")
-    return infer_all([MatchingEnergy(structure, row, rho, oracle) for row in weights], variant, tol, max_iter)
+    energies = [MatchingEnergy(structure, row, rho, oracle) for row in structure.rows(weights)]
+    return infer_all(energies, variant, tol, max_iter)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.parallel import Workers
 from ...core.results import FloatArray
-from ..kernels import scaling as kernels
+from ..kernels.messages import scaling as kernels
 
 #: Most steps of scaling, of Newton's method, trials of one step, and products for one step.
 FIRST, STEPS, TRIALS, PRODUCTS = 30, 20, 5, 50
@@ -124,7 +124,7 @@ class Scaling:
         return float(v.sum() + np.sum(rests))
 
     def _certificate(self, v: FloatArray, degrees: FloatArray) -> float:
-        """That of `kernels.certificates.certify`, with a gradient that is equal to the dual numbers."""
+        """That of `kernels.messages.certificates.certify`, with a gradient that is equal to the dual numbers."""
         wrong, level = 1.0 - degrees, v - 1.0
         if not self._single:  # constants do not matter
             level -= level.mean()

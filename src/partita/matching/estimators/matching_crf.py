@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.contracts.progress import DualPoint
-from ...core.errors import ModelFileError
 from ...core.parameters import Check, choice, count, flag, instance, real, threads, verbosity
-from ...core.random import generator
-from ...core.results import FloatArray, IntArray, Solution, Status
-from ...core.types import MatchingLike, RandomState, SampleWeight, SolverLike
-from ...core.validation import check_count, check_level, check_weights
-from ...core.warn import one_warning, warn
+from ...core.results import FloatArray, Solution, Status
+from ...core.types import SampleWeight, SolverLike
+from ...core.validation import check_level, check_weights
+from ...core.warn import warn
 from ...estimators.convergence import certified_gap, unsettled
-from ...estimators.data import ListInput
-from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
-from ...estimators.trained import Trained, solver_like, training
+from ...estimators.trained import solver_like, training
 from ...objectives.information import warn_of_many_weights
 from ...report.tables import CoefficientTable
 from ...solvers.frank_wolfe import BlockFrankWolfe
-from ..data import Batch, Layout, Reading, read_examples, read_matchings
+from ..data import Batch, read_matchings
 from ..objective.exact import ExactMatchingLikelihood, is_cheap, matching_errors, separated
 from ..objective.likelihood import Group, MatchingLikelihood
-
-#: What users bring: examples, and who is matched with whom in each.
-Examples = Sequence[MatchingLike] | NDArray[Any]
-Matchings = Sequence[ArrayLike] | NDArray[Any]
-#: What log Z is.
-LIKELIHOODS = ("auto", "full", "bethe")
+from .checks import edges_of_vertices, entropy_weight, simplest
+from .matching_model import LIKELIHOODS, Examples, MatchingModel, Matchings
 
 
-class MatchingCRF(ListInput, Trained):
+class MatchingCRF(MatchingModel):
     """p(y | x) over matchings y, proportional to exp of the sum of the weights of its edges, which are linear in features.
 
     Minimises ``sum_i w_i (log Z(x_i) - score(x_i, y_i)) + (l2 / 2) ||theta||^2``. log Z is exact where that is cheap. Else
@@ -53,9 +43,13 @@ class MatchingCRF(ListInput, Trained):
     allow_unmatched : bool
         Rows and columns (or vertices) may stay alone, with weights of their own: see Notes. Else all vertices of the smaller
         side are matched, or all vertices if not bipartite.
-    rho : float from 1/2 to 1
-        Weights of the entropies, for ``"bethe"``: 1 is Bethe's free energy, 1/2 the plain entropy, which is above log Z.
-        (Where all vertices are matched, different ones for rows and columns would be the same as their mean for both.)
+    b : int or pair of int
+        How many edges each vertex has, or each row and each column; with `allow_unmatched`, at most so many. Above one, y
+        says which edges are in the set: see Notes.
+    rho : float above 0 and up to 1, or pair of float
+        Weights of the entropies, for ``"bethe"``: 1 is Bethe's free energy, 1/2 the plain entropy. Up to 1/2 it is above log
+        Z. A pair is for rows and columns, for `b` of one: where all vertices are matched, it is the same as its mean for
+        both; with `allow_unmatched` its mean must be at least 1/2.
     l2 : float, default 1.0
         Strength of the quadratic penalty. Above zero for ``"bethe"``, whose certificate divides by it; at zero ``"full"``
         has no certificate, `gap_` is inf, and `tol` is for the gradient.
@@ -86,6 +80,8 @@ class MatchingCRF(ListInput, Trained):
     ----------
     parameters_ : array
         A weight for each feature of edges; for features of vertices a matrix, see Notes.
+    attributes_ : tuple of Attribute
+        Of examples with attributes: their names, and the levels that training had.
     row_parameters_, column_parameters_ : arrays
         Weights of staying alone: of rows (or of vertices, if not bipartite) and of columns. Empty where none may.
     parameter_names_ : list of str
@@ -107,16 +103,23 @@ class MatchingCRF(ListInput, Trained):
     - ``{"edges": pairs, "features": matrix}`` with a row of features for each pair (not bipartite), and ``"n_vertices"`` if
       the last vertices have no edge;
     - ``{"rows": matrix, "columns": matrix}``, or ``{"nodes": matrix}`` if not bipartite: features of vertices. The weight of
-      edge (i, j) is then ``x_i' T z_j``, and the parameters are the matrix T.
+      edge (i, j) is then ``x_i' T z_j``, and the parameters are the matrix T;
+    - ``{"attributes": (rows, columns)}``, or ``{"attributes": table}`` if not bipartite: frames, dicts of columns, or
+      matrices with a row for each vertex. Numbers give a weight to the distance of two vertices, text (and whole numbers,
+      if few) to each pair of levels in any order: see `partita.features.AttributePairs`. Levels that training did not have
+      get a weight of zero, and a `DataWarning`.
 
     A dict may also have ``"forbidden"``, True for pairs that cannot be, whose features do not matter: of shape (n, m), or
     (edges,) if edges are given. And with ``allow_unmatched=True``, features of staying alone: ``"row_features"``, (features,
     n), and ``"column_features"``, (features, m), or ``"vertex_features"`` if not bipartite. With two sides and none given
     there is one weight, for each row that stays alone (where one more is alone, so is one more column: a weight of columns
     would add nothing). Give a row of ones among your own to have it too. The penalty is on all parameters, this one too.
-    A side may then also have no vertex at all.
+    A side may then also have no vertex at all. Where `b` is above one, they count for each edge that is missing to b.
 
-    y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs.
+    y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs. Where `b` is
+    above one: tables of zeros and ones, of shape (n, m), symmetric ones (n, n) if not bipartite, or (edges,) where edges are
+    given; or pairs (an array of the shape of the table is a table). Exact sums are then over what the vertices of one side
+    have left, ``(b + 1)^n`` of them; they draw, but have no `kbest` and no `standard_errors`.
 
     Examples
     --------
@@ -139,12 +142,23 @@ class MatchingCRF(ListInput, Trained):
     ['edges[0]', 'edges[1]', 'row alone[0]']
     >>> model.predict_marginals(X[:1, :, :4])[0].shape
     (4, 5)
+
+    Everybody has two partners, known by their attributes:
+
+    >>> people = {"age": [20.5, 21.0, 22.0, 50.0, 51.0, 52.5], "smokes": ["no", "yes", "no", "no", "yes", "no"]}
+    >>> y = [[(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]]
+    >>> model = MatchingCRF(b=2, bipartite=False, l2=0.01).fit([{"attributes": people}], y)
+    >>> model.parameter_names_
+    ['|age|', 'smokes: no, no', 'smokes: no, yes', 'smokes: yes, yes']
+    >>> model.predict([{"attributes": people}])[0][0]
+    array([0, 1, 1, 0, 0, 0])
     """
 
     PARAMETERS: ClassVar[Mapping[str, Check]] = {
         "likelihood": choice(*LIKELIHOODS),
         "allow_unmatched": flag,
-        "rho": real(0.5, 1.0),
+        "b": edges_of_vertices,
+        "rho": entropy_weight,
         "l2": real(0.0),
         "bipartite": flag,
         "solver": solver_like,
@@ -159,18 +173,12 @@ class MatchingCRF(ListInput, Trained):
     }
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_point",)
 
-    parameters_: FloatArray
-    row_parameters_: FloatArray
-    column_parameters_: FloatArray
-    likelihood_: str
-    kind_: str
-    gap_: float
-
     def __init__(
         self,
         likelihood: str = "auto",
         allow_unmatched: bool = False,
-        rho: float = 1.0,
+        b: int | tuple[int, int] = 1,
+        rho: float | tuple[float, float] = 1.0,
         l2: float = 1.0,
         bipartite: bool = True,
         solver: SolverLike = "auto",
@@ -185,6 +193,7 @@ class MatchingCRF(ListInput, Trained):
     ) -> None:
         self.likelihood = likelihood
         self.allow_unmatched = allow_unmatched
+        self.b = b
         self.rho = rho
         self.l2 = l2
         self.bipartite = bipartite
@@ -201,8 +210,15 @@ class MatchingCRF(ListInput, Trained):
     def _check_combinations(self) -> None:
         if self.likelihood == "bethe" and not self.l2 > 0.0:
             raise ValueError("l2 must be above zero: the dual of Bethe learning, which certifies the fit, divides by it")
-        if self.likelihood == "full" and self.rho != 1.0:
-            raise ValueError(f"rho={self.rho:g} is for likelihood='bethe': the exact likelihood has no entropies to weigh")
+        for name, value in (("b", simplest(self.b)), ("rho", simplest(self.rho))):
+            if isinstance(value, tuple) and not self.bipartite:
+                raise ValueError(f"{name}={value} is a pair, for rows and columns: bipartite=False has one kind of vertices")
+        if isinstance(simplest(self.rho), tuple) and simplest(self.b) != 1:
+            raise ValueError(
+                f"rho={self.rho} must be one number where b is above one: all vertices have the same weight there"
+            )
+        if self.likelihood == "full" and simplest(self.rho) != 1.0:
+            raise ValueError(f"rho={self.rho} is for likelihood='bethe': the exact likelihood has no entropies to weigh")
         if self.likelihood == "full" and self._asks_for_blocks:
             raise ValueError("solver 'block_frank_wolfe' learns by best matchings, which is for likelihood='bethe' only")
 
@@ -225,6 +241,9 @@ class MatchingCRF(ListInput, Trained):
         point: Any = solution.point
         self.parameters_, self.row_parameters_, self.column_parameters_ = layout.split(solution.parameters)
         self.kind_, self.gap_ = layout.kind, certified_gap(point)
+        self._forget("attributes_")
+        if layout.attributes:
+            self.attributes_ = layout.attributes
         self.likelihood_ = "full" if isinstance(objective, ExactMatchingLikelihood) else "bethe"
         self._forget("_point", "n_oracle_calls_")
         if self.likelihood_ == "full":
@@ -253,10 +272,17 @@ class MatchingCRF(ListInput, Trained):
         matchings = read_matchings(y, batches)
         weights = check_weights("sample_weight", sample_weight, sum(len(batch.places) for batch in batches))
         groups = [
-            Group(batch.structure, batch.features, batch.structure.indicators(rows), weights[batch.places], batch.forbidden)
+            Group(
+                batch.structure,
+                batch.features,
+                batch.structure.indicators(rows),
+                weights[batch.places],
+                batch.forbidden,
+                batch.places,
+            )
             for batch, rows in zip(batches, matchings, strict=True)
         ]
-        asked = self.rho != 1.0 or self._asks_for_blocks
+        asked = simplest(self.rho) != 1.0 or self._asks_for_blocks
         if self.likelihood == "full" or (self.likelihood == "auto" and not asked and is_cheap(groups)):
             for batch in batches:
                 batch.structure.check_small("Choose likelihood='bethe'")
@@ -264,156 +290,15 @@ class MatchingCRF(ListInput, Trained):
         if not self.l2 > 0.0:
             why = "rho and solver ask for it" if asked else "exact sums are not cheap here"
             raise ValueError(f"l2 must be above zero for likelihood='bethe' ({why}), or set likelihood='full'")
-        if self._asks_for_blocks and any(group.forbidden is not None for group in groups):
-            raise ValueError(
-                "solver 'block_frank_wolfe' takes no forbidden edges: it begins at a mean of matchings that have every edge."
-                " Choose solver='auto', or give the edges there are with bipartite=False"
-            )
         # Probabilities are right to the root of the certificate only, and the gap has the square of the gradient.
         tol = max(1e-3 * self.tol, 1e-13) if self.inference_tol is None else self.inference_tol
-        return MatchingLikelihood(groups, float(self.l2), float(self.rho), tol=tol, max_iter=self.inference_max_iter)
-
-    @property
-    def _theta(self) -> FloatArray:
-        return np.concatenate([self.parameters_.ravel(), self.row_parameters_, self.column_parameters_])
-
-    @property
-    def _layout(self) -> Layout:
-        return Layout(self.kind_, self.parameters_.shape, (len(self.row_parameters_), len(self.column_parameters_)))
-
-    @property
-    def parameter_names_(self) -> list[str]:
-        check_is_fitted(self)
-        alone = ("row alone", "column alone") if self.bipartite else ("vertex alone", "")
-        named = ((self.kind_, self.parameters_), (alone[0], self.row_parameters_), (alone[1], self.column_parameters_))
-        return [f"{name}{list(place)}" for name, part in named for place in np.ndindex(part.shape)]
+        return MatchingLikelihood(groups, float(self.l2), simplest(self.rho), tol=tol, max_iter=self.inference_max_iter)
 
     def _start(self, size: int) -> FloatArray | None:
         """Where the last fit ended, if it had as many parameters."""
         if not self.warm_start or not hasattr(self, "parameters_") or self._theta.size != size:
             return None
         return self._theta
-
-    def _validate_loaded(self) -> None:
-        super()._validate_loaded()
-        fitted = ("parameters_", "row_parameters_", "column_parameters_", "likelihood_", "kind_", "gap_")
-        if is_fitted(self, *fitted, *RUN):
-            kinds = {"edges": 1, "nodes": 2}
-            if check_text(self, "kind_") not in kinds:
-                raise ModelFileError(f"kind_ must be one of {', '.join(kinds)}, got {self.kind_!r}")
-            if check_text(self, "likelihood_") not in LIKELIHOODS[1:]:
-                raise ModelFileError(f"likelihood_ must be one of {', '.join(LIKELIHOODS[1:])}, got {self.likelihood_!r}")
-            check_array(self, "parameters_", (None,) * kinds[self.kind_])
-            check_array(self, "row_parameters_", (None,))
-            check_array(self, "column_parameters_", (None,))
-            check_number(self, "gap_")
-            check_run(self)
-
-    def _read(self, X: Examples) -> tuple[list[Batch], Layout]:
-        unmatched = self.allow_unmatched if self.perfect is None else not self.perfect
-        return read_examples(X, Reading(self.bipartite, unmatched, self.n_jobs))
-
-    def _weights(self, X: Examples) -> list[tuple[Batch, FloatArray]]:
-        """New examples by graph, and the weights of their edges."""
-        check_is_fitted(self)
-        batches, layout = self._read(X)
-        if layout != self._layout:
-            raise ValueError(f"X must have {self._layout.describe()}, got {layout.describe()}")
-        theta = self._theta
-        return [(batch, batch.weights(theta)) for batch in batches]
-
-    def _infer(self, batch: Batch, W: FloatArray, rho: float | None = None) -> Any:
-        """log Z and marginals by the likelihood of the fit."""
-        if self.likelihood_ == "full":
-            batch.structure.check_small(
-                "The model was fitted by exact sums, as is asked for here: fit it by likelihood='bethe'"
-            )
-            return batch.structure.free_energy(W)
-        options: dict[str, Any] = {"rho": float(self.rho) if rho is None else rho, "max_iter": self.inference_max_iter}
-        if self.inference_tol is not None:
-            options["tol"] = self.inference_tol * batch.structure.n_vertices
-        return batch.structure.free_energy(W, **options)
-
-    def _in_order(self, parts: Sequence[tuple[Batch, Any]]) -> list[Any]:
-        """An entry for each example, in the order of the examples."""
-        out = {place: row for batch, rows in parts for place, row in zip(batch.places, rows, strict=True)}
-        return [out[place] for place in range(len(out))]
-
-    def predict(self, X: Examples) -> list[IntArray]:
-        """The most probable matching of each example: for each row its column, for each vertex its partner; -1 for none."""
-        return self._in_order([(batch, batch.rows(batch.structure.best(W))) for batch, W in self._weights(X)])
-
-    @one_warning()
-    def predict_marginals(self, X: Examples) -> list[FloatArray]:
-        """The probability of each edge: a matrix, symmetric if not bipartite, or a vector where edges were given.
-
-        What a row or column lacks to one is the probability that it stays alone.
-        """
-        found = []
-        for batch, W in self._weights(X):
-            found.append((batch, batch.matrices(self._infer(batch, W).marginals)))
-        return self._in_order(found)
-
-    def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
-        """Of each example, at most k matchings, most probable first, with their log-probabilities (Murty's algorithm)."""
-        check_count("k", k, minimum=1)
-        found = []
-        for batch, W in self._weights(X):
-            lists = []
-            for row, log_z in zip(W, self._infer(batch, W).log_z.tolist(), strict=True):
-                ((matchings, scores),) = batch.structure.kbest(self._given(batch, row), k)
-                pairs = zip(batch.rows(matchings), scores.tolist(), strict=True)
-                lists.append([(y, score - log_z) for y, score in pairs])
-            found.append((batch, lists))
-        return self._in_order(found)
-
-    def sample(self, X: Examples, size: int = 1, random_state: RandomState = None) -> list[IntArray]:
-        """`size` matchings of each example, arrays (size, rows): independent draws where exact sums are within reach (about
-        20 vertices on the smaller side), else by a Markov chain."""
-        parts, random = self._weights(X), generator(random_state)
-        rows = {place: (batch, W[k]) for batch, W in parts for k, place in enumerate(batch.places)}
-        ordered = (rows[place] for place in range(len(rows)))
-        return [batch.rows(batch.structure.sample(self._given(batch, row), size, random)) for batch, row in ordered]
-
-    def _given(self, batch: Batch, row: FloatArray) -> FloatArray:
-        """The weights of one example as potentials of its structure."""
-        structure = batch.structure
-        return structure.as_given(row[None])[0] if structure.left else row
-
-    def score(self, X: Examples, y: Matchings) -> float:
-        """The share of rows (or vertices) that `predict` gives the right partner, or rightly none."""
-        parts = self._weights(X)
-        right = total = 0
-        for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
-            same = batch.rows(batch.structure.best(W) == rows)
-            right, total = right + int(same.sum()), total + same.size
-        if not total:
-            raise ValueError("X has no rows at all, and a score needs one")
-        return right / total
-
-    @overload
-    def log_likelihood(self, X: Examples, y: Matchings, bounds: Literal[False] = False) -> FloatArray: ...
-    @overload
-    def log_likelihood(
-        self, X: Examples, y: Matchings, bounds: Literal[True]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]: ...
-    @one_warning()
-    def log_likelihood(
-        self, X: Examples, y: Matchings, bounds: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray, FloatArray]:
-        """log p of each matching, with log Z_rho for log Z if `likelihood_` is ``"bethe"``; with `bounds` also numbers below
-        and above the true one, which are infinite where none are known: ``(value, lower, upper)``."""
-        parts = self._weights(X)
-        found = []
-        for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
-            result = self._infer(batch, W)
-            score = batch.structure.score_of(W, rows)
-            lower, upper = np.asarray(result.lower), np.asarray(result.upper)
-            if bounds and not result.exact and self.rho != 0.5:
-                upper = np.minimum(upper, np.asarray(self._infer(batch, W, rho=0.5).upper))
-            found.append((batch, np.column_stack([score - result.log_z, score - upper, score - lower])))
-        values = np.array(self._in_order(found)).T
-        return (values[0], values[1], values[2]) if bounds else values[0]
 
     def standard_errors(self, method: str = "sandwich") -> FloatArray:
         """Standard errors of all parameters, in the order of `parameter_names_`, for `likelihood_` ``"full"``.
@@ -429,6 +314,10 @@ class MatchingCRF(ListInput, Trained):
             raise ValueError(
                 "standard errors need exact inference; likelihood 'bethe' maximises a surrogate, whose curvature says "
                 "nothing about the spread of the estimates. Fit with likelihood='full', or bootstrap"
+            )
+        if simplest(self.b) != 1:
+            raise ValueError(
+                f"standard errors need covariances of edges, which exact sums have for b=1 only; b is {self.b}. Bootstrap"
             )
         if not hasattr(self, "_point"):
             raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")

@@ -8,3 +8,4 @@ from .attributes import (
     read_attributes as read_attributes,
 )
 from .edges import EdgeFeatures as EdgeFeatures, EdgeMap as EdgeMap, NodePairs as NodePairs
+from .unmatched import AloneFeatures as AloneFeatures, PaddedFeatures as PaddedFeatures

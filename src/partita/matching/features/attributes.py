@@ -8,14 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.errors import DataWarning
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
+from ...core.stored import stored
+from ...core.warn import warn
 from ..kernels import attributes as kernels
 
 #: Whole numbers have levels too if there are at most so many.
 MOST_LEVELS = 12
 
 
+@stored
 @dataclass(frozen=True)
 class Attribute:
     """What is known of the vertices: a column of a table.
@@ -259,9 +263,33 @@ def read_attributes(
     """Examples ``{"attributes": table}``, or ``{"attributes": (table of rows, table of columns)}`` if bipartite: what
     attributes there are (learned from the examples unless given), and for each example its one side or two."""
     tables = [_tables(x, i, bipartite) for i, x in enumerate(X)]
+    known = attributes is not None
     if attributes is None:
         attributes = _learn([(i, table) for i, some in enumerate(tables) for table in some])
-    return tuple(attributes), [tuple(encode(attributes, t, i) for t in some) for i, some in enumerate(tables)]
+    sides = [tuple(encode(attributes, t, i) for t in some) for i, some in enumerate(tables)]
+    if known:
+        _warn_of_unseen(attributes, tables, sides)
+    return tuple(attributes), sides
+
+
+def _warn_of_unseen(
+    attributes: Sequence[Attribute], tables: Sequence[tuple[Any, ...]], sides: Sequence[tuple[Side, ...]]
+) -> None:
+    """Say once which levels training did not have."""
+    found: list[tuple[str, str]] = []
+    for k, attribute in enumerate([a for a in attributes if a.levels]):
+        for i, (some, mine) in enumerate(zip(tables, sides, strict=True)):
+            for table, side in zip(some, mine, strict=True):
+                unseen = np.flatnonzero(side.levels[k] == len(attribute.levels))
+                if len(unseen) and not (found and found[-1][0] == attribute.name):
+                    value = _columns(table, "")[attribute.name][unseen[0]]
+                    found.append((attribute.name, f"{attribute.name!r} has {value!s} in example {i}"))
+    if found:
+        warn(
+            f"X has levels that training did not have: {', '.join(text for _, text in found)}. Pairs with them have "
+            "a weight of zero",
+            DataWarning,
+        )
 
 
 def _tables(x: Any, i: int, bipartite: bool) -> tuple[Any, ...]:

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...numerics.jit import kernel
 from . import permanent
-from .bethe import bethe
+from .messages.bethe import bethe
+from .messages.reweighted import reweighted
 from .permanent import assignment_marginals, draw_assignment, draw_pairing, pairing_marginals
-from .reweighted import reweighted
 
 
 @kernel
@@ -56,7 +56,7 @@ def free_energies(graph, neighbours, run, weights, messages, tau, lo, hi, out):
     m = weights.shape[1]
     log_tau, log_rest = np.empty(m), np.empty(m)
     for b in range(lo, hi):
-        if run.rho == 1.0:
+        if run.rho[0] + run.rho[1] == 2.0:
             found = bethe(graph, run, weights[b], messages[b], tau[b], log_tau, log_rest)
         else:
             V = len(graph[0]) - 1

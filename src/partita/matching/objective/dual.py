@@ -7,35 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from ...core.results import FloatArray
 from ...objectives.dual_blocks import Block
 from ..engines.b_frank_wolfe import BMatchingEnergy
 from ..engines.frank_wolfe import MatchingEnergy
-from ..features import EdgeMap
 from ..structure.b_matching import BMatching
 
 
-def matching_blocks(
-    structure: Any,
-    features: EdgeMap,
-    weights: FloatArray,
-    observed: FloatArray,
-    rho: float,
-    oracle: Callable[..., Any] | None = None,
-) -> list[Block]:
-    """The blocks of the dual for examples on one graph, at the mean of matchings that have every edge.
+def matching_blocks(group: Any, rho: Any, oracle: Callable[..., Any] | None = None) -> list[Block]:
+    """The blocks of the dual for a `Group` of examples, at the mean of matchings that have every edge that can be.
 
     Moves are towards best matchings: on graphs that are not bipartite it stays in their hull, which is smaller than what the
     likelihood itself maximises over.
     """
-    kind = BMatchingEnergy if isinstance(structure, BMatching) else MatchingEnergy
-    energy = kind(structure, np.zeros(structure.n_edges), rho, None if oracle is None else oracle(structure))
+    structure, observed = group.structure, group.observed
+    energies = _energies(group, rho, oracle)
     blocks = []
     # where a side was filled up, what its vertices were matched with is nobody's observation
     touched = [len(np.unique(structure.ends[y > 0.0])) for y in observed]
     whole = not structure.perfect or min(touched) == structure.n_vertices
-    for b, (weight, y) in enumerate(zip(weights.tolist(), observed, strict=True)):
-        example = features.example(b)
+    for b, (energy, weight, y) in enumerate(zip(energies, group.weights.tolist(), observed, strict=True)):
+        example = group.features.example(b)
         blocks.append(
             Block(
                 energy,
@@ -43,6 +34,18 @@ def matching_blocks(
                 lambda tau, m=example: m.adjoint(tau[None]),  # type: ignore[misc]
                 weight,
                 y if whole else None,
+                name="" if group.places is None else f"example {group.places[b]}",
             )
         )
     return blocks
+
+
+def _energies(group: Any, rho: Any, oracle: Callable[..., Any] | None) -> list[MatchingEnergy]:
+    """The entropy of each example; examples with the same edges share one."""
+    structure = group.structure
+    kind = BMatchingEnergy if isinstance(structure, BMatching) else MatchingEnergy
+    solver = None if oracle is None else oracle(structure)
+    masks = np.zeros((1, structure.n_edges), bool) if group.forbidden is None else group.forbidden
+    patterns, which = np.unique(masks, axis=0, return_inverse=True)
+    energies = [kind(structure, np.where(mask, -np.inf, 0.0), rho, solver) for mask in patterns]
+    return [energies[k] for k in np.broadcast_to(which.ravel(), len(group.weights)).tolist()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -18,21 +18,21 @@ from ...core.results import FloatArray, Result
 from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
-from ..features import EdgeMap
-from ..unmatched import PaddedFeatures
+from ..features import EdgeMap, PaddedFeatures
 from .dual import matching_blocks
 
 
 @dataclass(frozen=True)
 class Group:
     """Examples on one graph: the structure, the map from parameters to weights, matchings as zeros and ones, weights of the
-    examples, and which edges are forbidden, (examples, edges), if any are."""
+    examples, which edges are forbidden, (examples, edges), if any are, and where examples are in the data, for messages."""
 
     structure: Any
     features: EdgeMap
     observed: FloatArray
     weights: FloatArray
     forbidden: NDArray[np.bool_] | None = None
+    places: Sequence[int] | None = None
 
     def potentials(self, theta: FloatArray) -> FloatArray:
         """The weights of edges, -inf where they are forbidden."""
@@ -42,16 +42,22 @@ class Group:
     def squared(self) -> Group:
         """The same with as many vertices on both sides, if all of one side are matched: see `BipartiteMatching.padded`."""
         s = self.structure
-        if not s.left or not s.is_padded:
+        if not s.is_padded:
             return self
         forbidden = None if self.forbidden is None else s.pad(self.forbidden) > 0.0
-        return Group(s.padded, PaddedFeatures(self.features, s), s.pad(self.observed), self.weights, forbidden)
+        return replace(
+            self,
+            structure=s.padded,
+            features=PaddedFeatures(self.features, s),
+            observed=s.pad(self.observed),
+            forbidden=forbidden,
+        )
 
     @property
     def excess(self) -> float:
         """What `squared` adds to the sum of log Z."""
         s = self.structure
-        return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.left and s.is_padded else 0.0
+        return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.is_padded else 0.0
 
 
 class MatchingObjective(PenalizedObjective):
@@ -104,29 +110,25 @@ class MatchingLikelihood(MatchingObjective):
     groups : sequence of Group
     l2 : float
         Above zero.
-    rho : float
-        Weights of the entropies.
+    rho : float or pair
+        Weights of the entropies, perhaps of rows and of columns.
     tol : float
         Certificate of inference, for each vertex of an example.
     max_iter : int
         Most sweeps.
     """
 
-    rho: float
+    capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
+
+    rho: Any
     tol: float
 
-    def __init__(
-        self, groups: Sequence[Group], l2: float, rho: float = 1.0, tol: float = 1e-9, max_iter: int = 5000
-    ) -> None:
+    def __init__(self, groups: Sequence[Group], l2: float, rho: Any = 1.0, tol: float = 1e-9, max_iter: int = 5000) -> None:
         super().__init__([group.squared() for group in groups], l2)
         self.rho, self.tol = rho, tol
         self.excess = sum(group.excess for group in groups)
         self.options: dict[str, Any] = {"rho": rho, "max_iter": max_iter}
         self._messages: list[Any] = [None] * len(self.groups)
-        offers = {Capability.SMOOTH, Capability.PRECONDITIONER}
-        if all(group.forbidden is None for group in groups):  # mixtures of matchings that have every edge are its start
-            offers.add(Capability.BLOCKS)
-        self.capabilities: frozenset[Capability] = frozenset(offers)
 
     @property
     def dense_cost(self) -> float:
@@ -145,12 +147,7 @@ class MatchingLikelihood(MatchingObjective):
 
     def blocks(self, oracle: Callable[..., Any] | None = None) -> DualBlocks:
         """The dual, at its start; `oracle` makes solvers for best matchings from structures."""
-        rho = 1.0 if self.rho is None else self.rho
-        blocks = [
-            block
-            for g in self.groups
-            for block in matching_blocks(g.structure, g.features, g.weights, g.observed, rho, oracle)
-        ]
+        blocks = [block for g in self.groups for block in matching_blocks(g, self.rho, oracle)]
         return DualBlocks(blocks, self.observed, self.l2, workers=self.groups[0].structure.workers)
 
     def at(self, parameters: FloatArray) -> MatchingPoint:

@@ -19,14 +19,16 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_flag, check_no_options
 from ...core.warn import report
-from ..kernels import b_matching as kernels, cardinality
+from ..kernels import b_matching as kernels
+from ..kernels.messages import cardinality
 from ..registry import find_engine
 from .common import ENGINES, Matchings, which_example
 from .general import checked_edges
-from .half_edges import half_edges
 
 #: Operations of exact sums of one example, at most (minutes), and up to which ``"auto"`` takes them.
 LARGEST_EXACT, AUTO_EXACT = 2e10, 2e7
+#: Products of exact sums of matchings that take as long as an operation here.
+COST = 4.0
 #: Edges up to which a best b-matching is looked for as a lower bound.
 FEW = 10_000
 
@@ -72,6 +74,7 @@ class BMatching(Matchings):
     """
 
     left: int
+    complete: bool
     table: tuple[int, int] | None
 
     def __init__(
@@ -83,14 +86,14 @@ class BMatching(Matchings):
         n_jobs: int | None = None,
     ) -> None:
         self.perfect: bool = check_flag("perfect", perfect)
-        self.table, self.left = None, 0
+        self.table, self.left, self.complete = None, 0, np.ndim(graph) == 0
         if np.ndim(graph) == 1:
             self.table = _sides(graph)
             rows, columns = self.table
             self.left, n = rows, rows + columns
             i, j = np.divmod(np.arange(rows * columns), columns)
             self.ends = np.column_stack([i, rows + j])
-        elif np.ndim(graph) == 0:
+        elif self.complete:
             n = check_count("graph", graph, minimum=2)
             check_memory(f"a complete graph of {n} vertices", 40 * product((n, n)), "Give the edges there are")
             self.ends = np.column_stack(np.triu_indices(n, 1)).astype(np.int64)
@@ -102,7 +105,7 @@ class BMatching(Matchings):
         check_memory(f"a graph of {n} vertices", 64 * n, "Number vertices from 0 without gaps")
         super().__init__(n_jobs)
         degrees = np.bincount(self.ends.ravel(), minlength=n)
-        self.b: IntArray = self._checked_b(b, degrees)
+        self.b = self._checked_b(b, degrees)
 
     def _checked_b(self, b: Any, degrees: Any) -> IntArray:
         n, left = self.n_vertices, self.left
@@ -202,18 +205,30 @@ class BMatching(Matchings):
         sides = (radix[: self.left], radix[self.left :]) if self.left else (radix,)
         return float(self.n_edges * max(radix)) * float(min(product(side) for side in sides))
 
-    def _check_exact(self) -> None:
-        if self.operations > LARGEST_EXACT:
+    @property
+    def has_covariances(self) -> bool:
+        return False
+
+    @property
+    def exact_work(self) -> float:
+        return COST * self.operations
+
+    @property
+    def is_small(self) -> bool:
+        return self.operations <= LARGEST_EXACT
+
+    def check_small(self, cure: str) -> None:
+        if not self.is_small:
             raise TooLargeError(
                 f"exact sums over these b-matchings take {self.operations:.3g} operations; the limit is {LARGEST_EXACT:.3g}."
-                " Choose engine='bethe'"
+                f" {cure}"
             )
         steps, widest, most = self.steps
         needed = 8.0 * steps.size * (len(steps.caps) + 1 + (widest + 2) * (most + 1)) * self.workers.threads
-        check_memory("an exact sum over b-matchings", needed, "Choose engine='bethe'")
+        check_memory("an exact sum over b-matchings", needed, cure)
 
     def exact_sums(self, flat: FloatArray, marginals: FloatArray | None) -> FloatArray:
-        self._check_exact()
+        self.check_small("Choose engine='bethe'")
         log_z = np.empty(len(flat))
         out = np.zeros((0, self.n_edges)) if marginals is None else marginals
         given: Any = (*self.steps, np.ascontiguousarray(flat), log_z, out)
@@ -266,12 +281,6 @@ class BMatching(Matchings):
                 lower = np.maximum(lower, np.where(chosen > 0, flat, 0.0).sum(1)) - room
         return lower, np.where(np.isfinite(upper), upper + room, np.inf)
 
-    @cached_property
-    def half(self) -> tuple[Any, Any, Any]:
-        """Half-edges as `kernels.cardinality` reads them."""
-        (starts, edges, others, _, _), _ = half_edges(self.ends, self.n_vertices, self.n_vertices)
-        return starts, edges, others
-
     def free_energy(self, weights: FloatArray, messages: Any = None, **options: Any) -> Result:
         """`infer` on a checked matrix of examples times edges: exact without options, else by free energies."""
         if not options:
@@ -290,7 +299,7 @@ class BMatching(Matchings):
         check_no_options("exact", options)
         flat = self.weights(potentials)
         n = check_sample(size, 3 * self.n_edges * len(flat))
-        self._check_exact()
+        self.check_small("Draws are exact: lower b, or give fewer edges")
         random = generator(random_state)
         draws = [self.draws(row[None], n, random) for row in flat]
         return draws[0] if self.is_single(potentials) else np.stack(draws, axis=1)

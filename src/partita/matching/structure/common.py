@@ -46,6 +46,20 @@ class Matchings:
     def __init__(self, n_jobs: int | None) -> None:
         self.n_edges: int = len(self.ends)
         self.n_jobs, self.workers = n_jobs, Workers(n_jobs)
+        #: How many edges each vertex has, or at most.
+        self.b: IntArray = np.ones(self.n_vertices, np.int64)
+        if not self.perfect:
+            self.b = np.minimum(self.b, np.bincount(self.ends.ravel(), minlength=self.n_vertices))
+
+    @property
+    def has_covariances(self) -> bool:
+        """Whether there is `covariances`."""
+        return True
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether engines that are not exact see sides of different sizes filled up."""
+        return False
 
     @property
     def exact_size(self) -> int:
@@ -91,12 +105,18 @@ class Matchings:
 
     @cached_property
     def graph(self) -> tuple[Any, ...]:
-        """The arrays of `kernels.bethe`, and the vertex at the other end of each half-edge."""
+        """The arrays of `kernels.messages.bethe`, and the vertex at the other end of each half-edge."""
         return half_edges(self.ends, self.n_vertices, self.left)
 
     @cached_property
+    def half(self) -> tuple[Any, Any, Any]:
+        """Half-edges as `kernels.messages.cardinality` reads them."""
+        (starts, edges, others, _, _), _ = half_edges(self.ends, self.n_vertices, self.n_vertices)
+        return starts, edges, others
+
+    @cached_property
     def one_other(self) -> tuple[Any, Any]:
-        """The ends of edges as two arrays, for `kernels.scaling`."""
+        """The ends of edges as two arrays, for `kernels.messages.scaling`."""
         ends = self.ends.astype(np.uint32)
         return np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
 

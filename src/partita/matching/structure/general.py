@@ -98,10 +98,7 @@ class Matching(Matchings):
 
     def matrices(self, values: FloatArray) -> FloatArray:
         """Numbers of edges as symmetric matrices."""
-        out = np.zeros((len(values), self.n_vertices, self.n_vertices))
-        out[:, self.ends[:, 0], self.ends[:, 1]] = values
-        out[:, self.ends[:, 1], self.ends[:, 0]] = values
-        return out
+        return symmetric(values, self.ends, self.n_vertices)
 
     def partners(self, y: ArrayLike) -> IntArray:
         """Checked partners of all vertices, a row for each example."""
@@ -253,6 +250,14 @@ class Matching(Matchings):
                 parts.append(chosen)
             rows = np.concatenate(parts)
         return rows[np.lexsort(rows.T[::-1])]
+
+
+def symmetric(values: FloatArray, ends: IntArray, n: int) -> FloatArray:
+    """Numbers of edges as symmetric matrices."""
+    out = np.zeros((len(values), n, n))
+    out[:, ends[:, 0], ends[:, 1]] = values
+    out[:, ends[:, 1], ends[:, 0]] = values
+    return out
 
 
 def checked_edges(graph: ArrayLike) -> IntArray:

@@ -1,4 +1,4 @@
-"""Graphs as `kernels.bethe` reads them."""
+"""Graphs as `kernels.messages.bethe` reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.results import IntArray
 
 
 def half_edges(ends: IntArray, n_vertices: int, left: int) -> tuple[Any, ...]:
-    """The arrays of `kernels.bethe` of a graph given by the ends of its edges, and neighbours of half-edges.
+    """The arrays of `kernels.messages.bethe` of a graph given by the ends of its edges, and neighbours of half-edges.
 
     Those of a graph with one kind of vertices have every vertex twice, and every edge in both directions, one after the
     other: free energies are then twice as large, and solutions the same.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel, sum_kernel
-from ...numerics.math import exp
+from ....numerics.jit import kernel, sum_kernel
+from ....numerics.math import exp
 
 #: Pivots below this are zeros, in a matrix whose largest entries are one, of perfect matchings and of others. Constants may
 #: move from one side of a perfect matching to the other; so may those of parts that hardly share anything with the rest.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.cardinality import tilt
-from ...numerics.jit import kernel
-from ...numerics.math import log
+from ....numerics.cardinality import tilt
+from ....numerics.jit import kernel
+from ....numerics.math import log
 
 #: Accuracy of shares, and most sweeps over the edges of a vertex to reach it.
 CLOSE, SWEEPS = 1e-13, 500

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import sum_kernel
-from ...numerics.math import exp, log
+from ....numerics.jit import sum_kernel
+from ....numerics.math import exp, log
 
 _LOG_QUARTER = np.log(0.25)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel, sum_kernel
-from ...numerics.math import exp
+from ....numerics.jit import kernel, sum_kernel
+from ....numerics.math import exp
 from .bethe import leave_one_out
 from .certificates import certify, settled
 
@@ -61,6 +61,13 @@ def scale(starts, edges, neighbours, moved, single, rho, lo, hi, scales):
 
 
 @kernel
+def scale_all(starts, edges, neighbours, moved, single, rho, left, scales):
+    """`scale` of all vertices: of the first, then of the others."""
+    change = scale(starts, edges, neighbours, moved, single, rho[0], 0, left, scales)
+    return max(change, scale(starts, edges, neighbours, moved, single, rho[1], left, len(starts) - 1, scales))
+
+
+@kernel
 def _others(starts, edges, neighbours, moved, single, rho, scales, i, left_out, x):
     """The logarithm of what vertex i gives to all but one edge."""
     n = 0
@@ -91,9 +98,9 @@ def balance(starts, edges, neighbours, moved, single, rho, left, scales):
         if best < 0 or top + scales[i] < np.log(0.5):
             continue
         j, e = neighbours[best], edges[best]
-        mine = _others(starts, edges, neighbours, moved, single, rho, scales, i, e, x)
-        yours = _others(starts, edges, neighbours, moved, single, rho, scales, j, e, x)
-        step = 0.5 * rho * (yours - mine) if single else 0.5 * (yours - mine)
+        mine = _others(starts, edges, neighbours, moved, single, rho[0], scales, i, e, x)
+        yours = _others(starts, edges, neighbours, moved, single, rho[1], scales, j, e, x)
+        step = 0.25 * (rho[0] + rho[1]) * (yours - mine) if single else 0.5 * (yours - mine)
         if abs(step) < np.inf:
             scales[i] += step
             scales[j] -= step
@@ -110,7 +117,7 @@ def _complements(starts, edges, neighbours, moved, single, rho, scales, left, lo
     x, out = np.empty(most), np.empty(most)
     for i in range(left, len(starts) - 1):
         first, n = starts[i], starts[i + 1] - starts[i]
-        alone = scales[i] / rho if single else 0.0
+        alone = scales[i] / rho[1] if single else 0.0
         for k in range(n):
             x[k] = moved[edges[first + k]] + scales[i] + scales[neighbours[first + k]] - alone
         leave_one_out(x, n, single, out)
@@ -121,27 +128,30 @@ def _complements(starts, edges, neighbours, moved, single, rho, scales, left, lo
 
 @kernel
 def reweighted(graph, neighbours, run, weights, scales, tau, log_tau, log_rest):
-    """As `bethe`, for rho from 1/2 to 1, by scalings of weights that are moved by the term in 1 - tau, linear at the last.
+    """As `bethe`, for rho with a mean from 1/2 to 1, by scalings of weights that are moved by the term in 1 - tau, linear at
+    the last. (Below 1/2 that term is concave, so that its tangent is above it, and steps would overshoot.)
 
     `log_rest` must be that of a start, and scales too.
     """
     starts, edges, left, single, rho = graph[0], graph[1], graph[4], run.single, run.rho
     V, m = len(starts) - 1, len(weights)
     sums, slack, moved = np.empty(V), np.empty(V), np.empty(m)
-    power = 2.0 * rho - 1.0
+    power = rho[0] + rho[1] - 1.0
+    offsets = np.empty(V)
+    offsets[:left], offsets[left:] = rho[0], rho[1]
     value, gap, wait, least, stuck = -np.inf, np.inf, 1, np.inf, 0
     for sweep in range(1, run.max_iter + 1):
         for e in range(m):
             moved[e] = weights[e] - power * log_rest[e]
-        first = scale(starts, edges, neighbours, moved, single, rho, 0, V, scales)
+        first = scale_all(starts, edges, neighbours, moved, single, rho, left, scales)
         for _ in range(INNER):
             shift = balance(starts, edges, neighbours, moved, single, rho, left, scales)
-            if max(shift, scale(starts, edges, neighbours, moved, single, rho, 0, V, scales)) <= 0.01 * first:
+            if max(shift, scale_all(starts, edges, neighbours, moved, single, rho, left, scales)) <= 0.01 * first:
                 break
         _complements(starts, edges, neighbours, moved, single, rho, scales, left, log_tau, log_rest)
         if sweep in (wait, run.max_iter):
             wait = sweep + max(1, sweep // 8)
-            value, gap = certify(graph, weights, single, rho, -scales - rho, tau, log_tau, log_rest, sums, slack)
+            value, gap = certify(graph, weights, single, rho, -scales - offsets, tau, log_tau, log_rest, sums, slack)
             done, stuck = settled(value, gap, run.tol, least, stuck)
             least = min(least, gap)
             if done:

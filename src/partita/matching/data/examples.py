@@ -1,4 +1,4 @@
-"""Examples of matchings as they come from users: features of edges or of vertices, and who is matched with whom."""
+"""Examples of matchings as they come from users: features of edges or of vertices, or attributes of vertices."""
 
 from __future__ import annotations
 
@@ -7,82 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..core.results import FloatArray, IntArray
-from .features import EdgeFeatures, EdgeMap, NodePairs
-from .structure.bipartite import BipartiteMatching
-from .structure.general import Matching
-from .unmatched import AloneFeatures
+from ...core.results import FloatArray
+from ..features import AloneFeatures, Attribute, EdgeFeatures, EdgeMap, NodePairs, Side, attribute_pairs, read_attributes
+from ..structure.b_matching import BMatching
+from ..structure.bipartite import BipartiteMatching
+from ..structure.general import Matching
+from .batches import UNMATCHED, Batch, BoolArray, Layout, Reading
 
-BoolArray = NDArray[np.bool_]
-#: What to do with vertices that stay alone.
-UNMATCHED = ". Where rows or columns may stay alone, set allow_unmatched=True"
 #: Keys that an example may have besides its features, with two kinds of vertices and with one.
 BESIDE = {True: ("forbidden", "row_features", "column_features"), False: ("forbidden", "vertex_features")}
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How examples are read: the parameters of the estimator that say so."""
-
-    bipartite: bool
-    allow_unmatched: bool
-    n_jobs: int | None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The parameters: the shape of those of edges, and how many those of staying alone are, of rows (or of vertices of one
-    kind) and of columns. `kind` is ``"edges"`` or ``"nodes"``, whose features the former belong to."""
-
-    kind: str
-    shape: tuple[int, ...]
-    alone: tuple[int, int]
-
-    def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Parameters of edges, of staying alone of rows, and of columns."""
-        first = int(np.prod(self.shape))
-        edges, rows, columns = np.split(np.array(theta), [first, first + self.alone[0]])
-        return edges.reshape(self.shape), rows, columns
-
-    def describe(self) -> str:
-        """For messages."""
-        more = f", and {self.alone[0]} and {self.alone[1]} of staying alone" if any(self.alone) else ""
-        return f"{self.kind} with {self.shape} features{more}"
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Examples on the same graph: their places in the data, the structure, the map from parameters to weights of edges, and
-    which edges are forbidden, (examples, edges), if any are. Sides without a vertex have one here, to which all is
-    forbidden: `sides` are the numbers of rows and columns as they came."""
-
-    places: list[int]
-    structure: BipartiteMatching | Matching
-    features: EdgeMap
-    forbidden: BoolArray | None
-    sides: tuple[int, int] | None = None
-
-    def rows(self, found: IntArray) -> IntArray:
-        """Matchings, in the last axis, without vertices that were not there."""
-        return found if self.sides is None else found[..., : self.sides[0]]
-
-    def matrices(self, values: FloatArray) -> FloatArray:
-        """Numbers of edges as they are given to users."""
-        given = self.structure.as_given(values)
-        return given if self.sides is None else given[:, : self.sides[0], : self.sides[1]]
-
-    def weights(self, theta: FloatArray) -> FloatArray:
-        """Weights of edges, -inf where they are forbidden."""
-        W = self.features.forward(theta)
-        return W if self.forbidden is None else np.where(self.forbidden, -np.inf, W)
-
-
-@dataclass(frozen=True)
 class _Example:
     key: Any  # examples with the same key are on the same graph
-    parts: tuple[FloatArray, ...]
+    parts: tuple[Any, ...]  # features, or sides with attributes
     graph: Any  # the numbers of rows and columns, the number of vertices of a complete graph, or pairs of vertices
     shape: tuple[int, ...]  # of the parameters of edges
     alone: FloatArray  # features of staying alone, (features, vertices)
@@ -94,7 +34,8 @@ def read_examples(X: Any, how: Reading) -> tuple[list[Batch], Layout]:
     """Examples by graph, and the layout of the parameters."""
     if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str) or len(X) == 0:
         raise ValueError("X must be a list of examples, each an array of shape (features, n, m) or a dict")
-    examples = [_read(x, i, how) for i, x in enumerate(X)]
+    attributes, sides = _attributes(X, how)
+    examples = [_read(x, i, how, sides[i]) for i, x in enumerate(X)]
     kinds = {example.key[0] for example in examples}
     if len(kinds) > 1:
         raise ValueError(f"X mixes kinds of examples: {sorted(kinds)}")
@@ -110,9 +51,22 @@ def read_examples(X: Any, how: Reading) -> tuple[list[Batch], Layout]:
     for places in groups.values():
         mine = [examples[i] for i in places]
         structure = _structure(mine[0], how, places[0])
-        sides = mine[0].graph if how.bipartite and 0 in mine[0].graph else None
-        batches.append(Batch(places, structure, _features(mine, structure), _forbidden(mine, structure), sides))
-    return batches, Layout(kinds.pop(), examples[0].shape, examples[0].counts)
+        empty = mine[0].graph if how.bipartite and 0 in mine[0].graph else None
+        maps = _features(mine, structure, attributes)
+        batches.append(Batch(places, structure, maps, _forbidden(mine, structure), empty))
+    shape = examples[0].shape if attributes is None else (batches[0].features.size - sum(examples[0].counts),)
+    return batches, Layout(kinds.pop(), shape, examples[0].counts, attributes or ())
+
+
+def _attributes(X: Any, how: Reading) -> tuple[tuple[Attribute, ...] | None, Sequence[tuple[Side, ...] | None]]:
+    """The attributes of vertices, if examples have any, and the sides of each example."""
+    if not any(isinstance(x, Mapping) and "attributes" in x for x in X):
+        return None, [None] * len(X)
+    tables = [
+        {key: value for key, value in x.items() if key not in BESIDE[how.bipartite]} if isinstance(x, Mapping) else x
+        for x in X
+    ]
+    return read_attributes(tables, how.bipartite, how.attributes)
 
 
 def _array(value: Any, name: str, i: int, ndim: int, ignored: BoolArray | None = None) -> FloatArray:
@@ -144,9 +98,14 @@ def _mask(x: Mapping[str, Any], i: int, shape: tuple[int, ...]) -> BoolArray | N
     return mask if mask.any() else None
 
 
-def _read(x: Any, i: int, how: Reading) -> _Example:
+def _read(x: Any, i: int, how: Reading, sides: tuple[Side, ...] | None) -> _Example:
     given = x if isinstance(x, Mapping) else {"features": x}
     keys = set(given) - set(BESIDE[how.bipartite]) - {"n_vertices"}
+    if sides is not None:
+        sizes = [side.levels.shape[1] for side in sides]
+        n, m = sizes[0], sizes[-1]
+        alone, mask = _alone(given, i, how, n, m if how.bipartite else 0), _mask(given, i, (n, m))
+        return _Example(("attributes", *sizes), sides, tuple(sizes) if how.bipartite else n, (), *alone, mask)
     if keys == {"features"} and "n_vertices" not in given:
         return _read_matrices(x, given, i, how)
     if keys == {"rows", "columns"} and how.bipartite and "n_vertices" not in given:
@@ -167,7 +126,11 @@ def _read(x: Any, i: int, how: Reading) -> _Example:
         N = _array(x["nodes"], "nodes", i, 2)
         n, p = N.shape
         return _Example(("nodes", n), (N, N), n, (p, p), *_alone(given, i, how, n, 0), _mask(given, i, (n, n)))
-    wanted = "'features', or 'rows' and 'columns'" if how.bipartite else "'features', 'nodes', or 'edges' and 'features'"
+    wanted = (
+        "'features', 'attributes', or 'rows' and 'columns'"
+        if how.bipartite
+        else "'features', 'attributes', 'nodes', or 'edges' and 'features'"
+    )
     beside = ", ".join(f"'{key}'" for key in BESIDE[how.bipartite])
     raise ValueError(
         f"X: example {i} must be an array (features, n, {'m' if how.bipartite else 'n'}) or a dict with {wanted}, and "
@@ -239,12 +202,24 @@ def _vertices(n: int, m: int) -> int:
     return max(n, 1) + max(m, 1)
 
 
-def _structure(example: _Example, how: Reading, i: int) -> BipartiteMatching | Matching:
+def _structure(example: _Example, how: Reading, i: int) -> BipartiteMatching | Matching | BMatching:
+    count = example.key[2] if not how.bipartite and np.ndim(example.graph) else None
+    if how.b not in (1, (1, 1)):
+        return _sets(i, example.graph, how, count)
     if how.bipartite:
         n, m = example.graph
         return BipartiteMatching(max(n, 1), max(m, 1), how.allow_unmatched, how.n_jobs)
-    count = example.key[2] if np.ndim(example.graph) else None
     return _graph(i, example.graph, perfect=not how.allow_unmatched, n_vertices=count, n_jobs=how.n_jobs)
+
+
+def _sets(i: int, graph: Any, how: Reading, count: int | None) -> BMatching:
+    """b-matchings; vertices that have fewer edges than b can only be where vertices may have less."""
+    sides = tuple(max(size, 1) for size in graph) if how.bipartite else graph
+    try:
+        return BMatching(sides, how.b, not how.allow_unmatched, count, how.n_jobs)
+    except ValueError as error:
+        said = str(error).replace("take perfect=False", "perfect=False").replace("perfect=False", "set allow_unmatched=True")
+        raise type(error)(f"X: example {i}: {said}") from None
 
 
 def _graph(i: int, *args: Any, **options: Any) -> Matching:
@@ -256,27 +231,30 @@ def _graph(i: int, *args: Any, **options: Any) -> Matching:
         raise type(error)(f"X: example {i}: {error}{cure}") from None
 
 
-def _features(examples: list[_Example], structure: BipartiteMatching | Matching) -> EdgeMap:
-    edges = _edge_features(examples, structure)
+def _features(examples: list[_Example], structure: Any, attributes: tuple[Attribute, ...] | None) -> EdgeMap:
+    if attributes is None:
+        edges = _edge_features(examples, structure)
+    else:
+        edges = attribute_pairs(attributes, [example.parts for example in examples], structure)
     if not len(examples[0].alone):
         return edges
     return AloneFeatures(edges, np.array([example.alone for example in examples]), structure.ends)
 
 
-def _edge_features(examples: list[_Example], structure: BipartiteMatching | Matching) -> EdgeMap:
+def _edge_features(examples: list[_Example], structure: Any) -> EdgeMap:
     first = examples[0]
     if first.key[0] == "nodes":
         rows, columns = (np.array([example.parts[k] for example in examples]) for k in range(2))
-        return NodePairs(rows, columns, structure.ends if isinstance(structure, Matching) else None)
+        return NodePairs(rows, columns, None if structure.left else structure.ends)
     if first.parts[0].ndim == 2:
         return EdgeFeatures(np.array([example.parts[0].T for example in examples]).transpose(1, 0, 2))
     stacked = np.array([example.parts[0] for example in examples]).transpose(1, 0, 2, 3)
-    if isinstance(structure, Matching):
+    if not structure.left:
         return EdgeFeatures(stacked[:, :, structure.ends[:, 0], structure.ends[:, 1]])
     return EdgeFeatures(stacked.reshape(*stacked.shape[:2], -1))
 
 
-def _forbidden(examples: list[_Example], structure: BipartiteMatching | Matching) -> BoolArray | None:
+def _forbidden(examples: list[_Example], structure: Any) -> BoolArray | None:
     """The forbidden edges of all examples, or None."""
     if all(example.forbidden is None for example in examples):
         return None
@@ -288,64 +266,4 @@ def _forbidden(examples: list[_Example], structure: BipartiteMatching | Matching
             row[:] = mask[i, j] if structure.left else mask[i, j] | mask[j, i]
         elif mask is not None:
             row[:] = mask
-    return out
-
-
-def read_matchings(y: Any, batches: list[Batch]) -> list[IntArray]:
-    """For each batch, rows of columns or partners; edges are read too, as lists of pairs."""
-    count = sum(len(batch.places) for batch in batches)
-    if not isinstance(y, Sequence | np.ndarray) or len(y) != count:
-        raise ValueError(f"y must have a matching for each of {count} examples")
-    out = []
-    for batch in batches:
-        rows = np.array([_row(y[i], batch.structure, i) for i in batch.places], dtype=np.int64)
-        if batch.forbidden is not None:
-            _check_allowed(batch, rows)
-        out.append(rows)
-    return out
-
-
-def _check_allowed(batch: Batch, rows: IntArray) -> None:
-    wrong = (batch.structure.indicators(rows) > 0.0) & np.asarray(batch.forbidden)
-    if wrong.any():
-        b, e = np.argwhere(wrong)[0].tolist()
-        i, j = batch.structure.ends[e].tolist()
-        raise ValueError(
-            f"y: example {batch.places[b]} matches {i} with {j - batch.structure.left}, which 'forbidden' of X rules out"
-        )
-
-
-def _row(value: Any, structure: BipartiteMatching | Matching, i: int) -> IntArray:
-    found = np.asarray(value)
-    try:
-        if found.size == 0:
-            found = np.zeros((0, 2), np.int64)
-        if found.ndim == 2 and found.shape[1] == 2:
-            found = _from_pairs(found, structure)
-        if isinstance(structure, BipartiteMatching):
-            return np.asarray(structure.columns(found)[0])
-        partners = structure.partners(found)
-        structure.score(np.zeros(structure.n_edges), partners)  # refuses edges that the graph has not
-        return np.asarray(partners[0])
-    except ValueError as error:
-        alone = not structure.may_stay_alone.all() and found.dtype.kind in "if" and (found == -1).any()
-        cure = UNMATCHED if alone else ""
-        raise ValueError(f"y: example {i}: {error}{cure}") from None
-
-
-def _from_pairs(pairs: Any, structure: BipartiteMatching | Matching) -> IntArray:
-    n = structure.left or structure.n_vertices
-    sizes = (n, structure.n_vertices - structure.left)
-    if pairs.dtype.kind not in "iu" or pairs.min(initial=0) < 0 or (pairs >= sizes).any():
-        limits = f"from 0 to {n - 1}" if sizes[0] == sizes[1] else f"a row below {sizes[0]} and a column below {sizes[1]}"
-        raise ValueError(f"pairs must be integers, {limits}")
-    out = np.full(n, -1, np.int64)
-    if structure.left:
-        if len(np.unique(pairs[:, 0])) < len(pairs):
-            raise ValueError("pairs must be a matching: a row is in two of them")
-        out[pairs[:, 0]] = pairs[:, 1]
-        return out
-    if len(np.unique(pairs)) < pairs.size:
-        raise ValueError("pairs must be a matching: a vertex is in two of them")
-    out[pairs[:, 0]], out[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     return out

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...numerics.jit import kernel, sum_kernel
-from ...numerics.math import exp, log
+from ....numerics.jit import kernel, sum_kernel
+from ....numerics.math import exp, log
 from . import newton
 from .certificates import certify, settled
 
@@ -26,10 +26,11 @@ SMOOTHING, PAUSE = 2, 10
 
 
 class Run(NamedTuple):
-    """What is asked for: whether vertices may stay alone, weights of the entropies, the certificate, most sweeps."""
+    """What is asked for: whether vertices may stay alone, the weight of the entropies of the first vertices and that of the
+    others, the certificate, most sweeps."""
 
     single: bool
-    rho: float
+    rho: tuple[float, float]
     tol: float
     max_iter: int
 
@@ -115,7 +116,7 @@ def judge(graph, single, weights, messages, totals, tau, log_tau, log_rest):
     starts, edges, others, left = graph[0], graph[1], graph[2], graph[4]
     V = len(starts) - 1
     view(starts, edges, others, weights, left, V, messages, totals, log_tau, log_rest)
-    return certify(graph, weights, single, 1.0, totals - 1.0, tau, log_tau, log_rest, np.empty(V), np.empty(V))
+    return certify(graph, weights, single, (1.0, 1.0), totals - 1.0, tau, log_tau, log_rest, np.empty(V), np.empty(V))
 
 
 @kernel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.results import FloatArray, IntArray
-from .features import EdgeMap
-from .structure.bipartite import BipartiteMatching
+from ...core.results import FloatArray, IntArray
+from ..structure.bipartite import BipartiteMatching
+from .edges import EdgeMap
 
 
 class AloneFeatures:

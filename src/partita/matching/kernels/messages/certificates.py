@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
-from ...numerics.math import exp
+from ....numerics.jit import kernel
+from ....numerics.math import exp
 
 #: Rounding ends what certificates can show: stop when a small one has not become smaller by this factor in so many checks.
 STUCK, PATIENCE, ROUNDING = 0.97, 8, 1e-8
@@ -66,15 +66,16 @@ def _certify_perfect(graph, weights, power, duals, tau, log_tau, log_rest):
 @kernel
 def _certify_single(graph, weights, rho, duals, tau, log_tau, log_rest, sums, slack):
     """`certify` where vertices may stay alone, but for what degrees lack."""
-    ends, power = graph[3], 2.0 * rho - 1.0
+    ends, left, power = graph[3], graph[4], rho[0] + rho[1] - 1.0
     V, m = len(sums), len(weights)
     value, linear, above = 0.0, 0.0, 0.0
     slack[:] = 0.0
     for i in range(V):
-        log_alone = -duals[i] / rho - 1.0
+        own = rho[0] if i < left else rho[1]
+        log_alone = -duals[i] / own - 1.0
         alone = np.exp(log_alone)
         sums[i] += alone
-        value -= rho * alone * log_alone
+        value -= own * alone * log_alone
         linear += alone * duals[i]
     for e in range(m):
         i, j = ends[e]
@@ -91,7 +92,8 @@ def _certify_single(graph, weights, rho, duals, tau, log_tau, log_rest, sums, sl
 
 @kernel
 def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, slack):
-    """The free energy (negative) at tau, and how far below the largest it can be.
+    """The free energy (negative) at tau, and how far below the largest it can be. `rho` are the weights of the entropies of
+    the first `left` vertices and of the others.
 
     The entropy is concave: its linear part at tau, maximised over all degrees of one, is above. `duals` are numbers of
     vertices whose sums over an edge are close to the gradient; with `slack` added they are above it. A vertex is alone as
@@ -106,7 +108,7 @@ def certify(graph, weights, single, rho, duals, tau, log_tau, log_rest, sums, sl
     if single:
         value, above = _certify_single(graph, weights, rho, duals, tau, log_tau, log_rest, sums, slack)
     else:
-        value, above = _certify_perfect(graph, weights, 2.0 * rho - 1.0, duals, tau, log_tau, log_rest)
+        value, above = _certify_perfect(graph, weights, rho[0] + rho[1] - 1.0, duals, tau, log_tau, log_rest)
         for i in range(left):
             above += duals[i] * (1.0 - sums[i])
     wrong = 0.0

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.jit import kernel
-from ...numerics.math import exp, log
+from ....numerics.jit import kernel
+from ....numerics.math import exp, log
 
 #: Rounding ends what certificates can show: stop when a small one has not become smaller by this factor in so many checks.
 STUCK, PATIENCE, ROUNDING = 0.97, 8, 1e-8
@@ -264,10 +264,11 @@ def _attained(graph, b, single, rho, weights, seen, means):
 
 
 @kernel
-def free_energy(graph, b, single, rho, weights, tol, max_iter, messages, tau):
-    """Belief propagation until the largest negative free energy is known up to `tol`: what messages stand for, numbers below
-    and above the largest, and how many sweeps."""
+def free_energy(graph, b, run, weights, messages, tau):
+    """Belief propagation until the largest negative free energy is known up to `run.tol`: what messages stand for, numbers
+    below and above the largest, and how many sweeps."""
     starts, edges, _ = graph
+    single, rho, max_iter = run.single, run.rho[0], run.max_iter
     n, most, low, high = 0, 0, 0.0, 0.0
     for i in range(len(b)):
         n, most = max(n, starts[i + 1] - starts[i]), max(most, b[i])
@@ -291,7 +292,7 @@ def free_energy(graph, b, single, rho, weights, tol, max_iter, messages, tau):
             gap = above - below
             stuck = 0 if gap < STUCK * least or gap > ROUNDING * (1.0 + abs(value)) else stuck + 1
             least = min(least, gap)
-            if gap <= tol or stuck == PATIENCE or sweep == max_iter:
+            if gap <= run.tol or stuck == PATIENCE or sweep == max_iter:
                 break
             if sweep > 20 and change > 0.9 * before:  # they go back and forth
                 damping = min(damping + 0.1, MOST_DAMPING)
@@ -301,10 +302,8 @@ def free_energy(graph, b, single, rho, weights, tol, max_iter, messages, tau):
 
 
 @kernel
-def free_energies(graph, b, single, rho, weights, tol, max_iter, messages, tau, lo, hi, out):
-    """`free_energy` of the rows lo..hi."""
+def free_energies(graph, b, run, weights, messages, tau, lo, hi, out):
+    """`free_energy` of the rows lo..hi; `run` is a `bethe.Run`, with one weight for all entropies."""
     for row in range(lo, hi):
-        value, below, above, sweeps = free_energy(
-            graph, b, single, rho, weights[row], tol, max_iter, messages[row], tau[row]
-        )
+        value, below, above, sweeps = free_energy(graph, b, run, weights[row], messages[row], tau[row])
         out[row, 0], out[row, 1], out[row, 2], out[row, 3] = value, below, above, sweeps

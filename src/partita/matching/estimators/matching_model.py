@@ -1,0 +1,187 @@
+"""Answers of a fitted `MatchingCRF`: best matchings, probabilities of edges, draws, log-probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ...core.random import generator
+from ...core.results import FloatArray, IntArray
+from ...core.types import MatchingLike, RandomState
+from ...core.validation import check_count
+from ...core.warn import one_warning
+from ...estimators.data import ListInput
+from ...estimators.loaded import RUN, is_fitted
+from ...estimators.trained import Trained
+from ..data import Batch, Layout, Reading, read_examples, read_matchings
+from ..features import Attribute, parameter_names
+from .checks import check_fitted, simplest
+
+#: What users bring: examples, and who is matched with whom in each.
+Examples = Sequence[MatchingLike] | NDArray[Any]
+Matchings = Sequence[ArrayLike] | NDArray[Any]
+#: What log Z is.
+LIKELIHOODS = ("auto", "full", "bethe")
+
+
+class MatchingModel(ListInput, Trained):
+    """What a model of matchings knows once it has parameters."""
+
+    allow_unmatched: bool
+    b: int | tuple[int, int]
+    rho: float | tuple[float, float]
+    bipartite: bool
+    inference_tol: float | None
+    inference_max_iter: int
+    n_jobs: int | None
+    perfect: bool | None
+
+    parameters_: FloatArray
+    row_parameters_: FloatArray
+    column_parameters_: FloatArray
+    attributes_: tuple[Attribute, ...]
+    likelihood_: str
+    kind_: str
+    gap_: float
+
+    @property
+    def _theta(self) -> FloatArray:
+        return np.concatenate([self.parameters_.ravel(), self.row_parameters_, self.column_parameters_])
+
+    @property
+    def _layout(self) -> Layout:
+        alone = len(self.row_parameters_), len(self.column_parameters_)
+        return Layout(self.kind_, self.parameters_.shape, alone, getattr(self, "attributes_", ()))
+
+    @property
+    def parameter_names_(self) -> list[str]:
+        check_is_fitted(self)
+        alone = ("row alone", "column alone") if self.bipartite else ("vertex alone", "")
+        named = [(alone[0], self.row_parameters_), (alone[1], self.column_parameters_)]
+        first = parameter_names(self.attributes_) if self.kind_ == "attributes" else []
+        named = named if first else [(self.kind_, self.parameters_), *named]
+        return first + [f"{name}{list(place)}" for name, part in named for place in np.ndindex(part.shape)]
+
+    def _validate_loaded(self) -> None:
+        super()._validate_loaded()
+        fitted = ("parameters_", "row_parameters_", "column_parameters_", "likelihood_", "kind_", "gap_")
+        if is_fitted(self, *fitted, *RUN):
+            check_fitted(self, LIKELIHOODS[1:])
+
+    def _read(self, X: Examples, attributes: tuple[Attribute, ...] | None = None) -> tuple[list[Batch], Layout]:
+        unmatched = self.allow_unmatched if self.perfect is None else not self.perfect
+        return read_examples(X, Reading(self.bipartite, unmatched, self.n_jobs, simplest(self.b), attributes))
+
+    def _weights(self, X: Examples) -> list[tuple[Batch, FloatArray]]:
+        """New examples by graph, and the weights of their edges."""
+        check_is_fitted(self)
+        batches, layout = self._read(X, getattr(self, "attributes_", None))
+        if layout != self._layout:
+            raise ValueError(f"X must have {self._layout.describe()}, got {layout.describe()}")
+        theta = self._theta
+        return [(batch, batch.weights(theta)) for batch in batches]
+
+    def _infer(self, batch: Batch, W: FloatArray, rho: float | None = None) -> Any:
+        """log Z and marginals by the likelihood of the fit."""
+        if self.likelihood_ == "full":
+            batch.structure.check_small(
+                "The model was fitted by exact sums, as is asked for here: fit it by likelihood='bethe'"
+            )
+            return batch.structure.free_energy(W)
+        options: dict[str, Any] = {"rho": simplest(self.rho) if rho is None else rho, "max_iter": self.inference_max_iter}
+        if self.inference_tol is not None:
+            options["tol"] = self.inference_tol * batch.structure.n_vertices
+        return batch.structure.free_energy(W, **options)
+
+    def _in_order(self, parts: Sequence[tuple[Batch, Any]]) -> list[Any]:
+        """An entry for each example, in the order of the examples."""
+        out = {place: row for batch, rows in parts for place, row in zip(batch.places, rows, strict=True)}
+        return [out[place] for place in range(len(out))]
+
+    def predict(self, X: Examples) -> list[IntArray]:
+        """The most probable matching of each example: for each row its column, for each vertex its partner; -1 for none.
+        Where `b` is above one, tables of zeros and ones, as y."""
+        return self._in_order([(batch, batch.outputs(batch.structure.best(W))) for batch, W in self._weights(X)])
+
+    @one_warning()
+    def predict_marginals(self, X: Examples) -> list[FloatArray]:
+        """The probability of each edge: a matrix, symmetric if not bipartite, or a vector where edges were given.
+
+        What a row or column lacks to one is the probability that it stays alone (to `b`, the number of edges it lacks).
+        """
+        found = []
+        for batch, W in self._weights(X):
+            found.append((batch, batch.matrices(self._infer(batch, W).marginals)))
+        return self._in_order(found)
+
+    def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
+        """Of each example, at most k matchings, most probable first, with their log-probabilities (Murty's algorithm)."""
+        check_count("k", k, minimum=1)
+        if simplest(self.b) != 1:
+            raise ValueError(
+                f"kbest is for b=1, and b is {self.b}: Murty's algorithm splits matchings by the one partner of a vertex. "
+                "Draw some by sample, or list those of few edges by partita.structures.BMatching(...).enumerate()"
+            )
+        found = []
+        for batch, W in self._weights(X):
+            lists = []
+            for row, log_z in zip(W, self._infer(batch, W).log_z.tolist(), strict=True):
+                ((matchings, scores),) = batch.structure.kbest(self._given(batch, row), k)
+                pairs = zip(batch.outputs(matchings), scores.tolist(), strict=True)
+                lists.append([(y, score - log_z) for y, score in pairs])
+            found.append((batch, lists))
+        return self._in_order(found)
+
+    def sample(self, X: Examples, size: int = 1, random_state: RandomState = None) -> list[IntArray]:
+        """`size` matchings of each example, arrays (size, rows): independent draws where exact sums are within reach (about
+        20 vertices on the smaller side), else by a Markov chain. Where `b` is above one, tables (size, n, m), by
+        independent draws only."""
+        parts, random = self._weights(X), generator(random_state)
+        rows = {place: (batch, W[k]) for batch, W in parts for k, place in enumerate(batch.places)}
+        ordered = (rows[place] for place in range(len(rows)))
+        return [batch.outputs(batch.structure.sample(self._given(batch, row), size, random)) for batch, row in ordered]
+
+    def _given(self, batch: Batch, row: FloatArray) -> FloatArray:
+        """The weights of one example as potentials of its structure."""
+        structure = batch.structure
+        return structure.as_given(row[None])[0] if structure.left else row
+
+    def score(self, X: Examples, y: Matchings) -> float:
+        """The share of rows (or vertices) that `predict` gives the right partner, or rightly none. Where `b` is above one,
+        the share of edges that it rightly has or has not, those that are forbidden left out."""
+        parts = self._weights(X)
+        right = total = 0
+        for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
+            same = batch.right(W, rows)
+            right, total = right + int(same.sum()), total + same.size
+        if not total:
+            raise ValueError("X has no rows at all (or nothing to decide), and a score needs one")
+        return right / total
+
+    @overload
+    def log_likelihood(self, X: Examples, y: Matchings, bounds: Literal[False] = False) -> FloatArray: ...
+    @overload
+    def log_likelihood(
+        self, X: Examples, y: Matchings, bounds: Literal[True]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+    @one_warning()
+    def log_likelihood(
+        self, X: Examples, y: Matchings, bounds: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray, FloatArray]:
+        """log p of each matching, with log Z_rho for log Z if `likelihood_` is ``"bethe"``; with `bounds` also numbers below
+        and above the true one, which are infinite where none are known: ``(value, lower, upper)``."""
+        parts = self._weights(X)
+        found = []
+        for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
+            result = self._infer(batch, W)
+            score = batch.structure.score_of(W, rows)
+            lower, upper = np.asarray(result.lower), np.asarray(result.upper)
+            if bounds and not result.exact and simplest(self.rho) != 0.5:
+                upper = np.minimum(upper, np.asarray(self._infer(batch, W, rho=0.5).upper))
+            found.append((batch, np.column_stack([score - result.log_z, score - upper, score - lower])))
+        values = np.array(self._in_order(found)).T
+        return (values[0], values[1], values[2]) if bounds else values[0]
