@@ -131,8 +131,9 @@ def test_free_energies_of_general_graphs_are_stationary(rho, perfect, rng):
     A = np.zeros((n, s.n_edges))
     A[s.ends.T, np.arange(s.n_edges)] = 1.0
     directions = np.linalg.svd(A)[2][n:] if perfect else np.eye(s.n_edges)
+    room = 1e-3 if perfect else min(1e-3, 0.5 * float((1.0 - A @ tau).min()))  # a step must leave every vertex something
     for d in directions:
-        for step in (1e-3, -1e-3):
+        for step in (room, -room):
             assert value(tau + step * d) <= result.log_z[0] + 1e-9
 
 

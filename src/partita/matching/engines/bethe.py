@@ -9,8 +9,7 @@ import numpy as np
 from ...core.parallel import Workers
 from ...core.results import FloatArray, Result, Status
 from ...core.validation import check_count, check_real
-from ..kernels import many
-from ..kernels.messages import bethe as kernels
+from ..kernels.messages import bethe as kernels, many
 from ..kernels.messages.bethe import Run
 from ..kernels.messages.certificates import certify, settled
 from ..structure.half_edges import half_edges

@@ -6,8 +6,6 @@ import numpy as np
 
 from ...numerics.jit import kernel
 from . import permanent
-from .messages.bethe import bethe
-from .messages.reweighted import reweighted
 from .permanent import assignment_marginals, draw_assignment, draw_pairing, pairing_marginals
 
 
@@ -47,21 +45,3 @@ def draw_assignments(A, sums, uniforms, columns):
 def draw_pairings(A, alone, sums, uniforms, partners):
     for d in range(len(partners)):
         draw_pairing(A, alone, sums, uniforms[d], partners[d])
-
-
-@kernel
-def free_energies(graph, neighbours, run, weights, messages, tau, lo, hi, out):
-    """Bethe (rho = 1) or reweighted free energies, with the state of the last call in `messages`: the value, the
-    certificate and the number of sweeps of each go to `out`."""
-    m = weights.shape[1]
-    log_tau, log_rest = np.empty(m), np.empty(m)
-    for b in range(lo, hi):
-        if run.rho[0] + run.rho[1] == 2.0:
-            found = bethe(graph, run, weights[b], messages[b], tau[b], log_tau, log_rest)
-        else:
-            V = len(graph[0]) - 1
-            log_rest[:] = messages[b, V:]
-            scales = messages[b, :V]
-            found = reweighted(graph, neighbours, run, weights[b], scales, tau[b], log_tau, log_rest)
-            messages[b, V:] = log_rest
-        out[b, 0], out[b, 1], out[b, 2] = found[0], found[1], found[2]
