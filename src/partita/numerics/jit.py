@@ -35,6 +35,7 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
             kernel = _cached_elsewhere(cached, plain, function)
         if getattr(kernel, "_cache", None) is not None and hasattr(kernel._cache, "save_overload"):
             kernel._cache.save_overload = functools.partial(_save, kernel._cache, kernel._cache.save_overload)
+            kernel._cache.load_overload = functools.partial(_load, kernel._cache, kernel._cache.load_overload)
         return kernel
 
     return decorate
@@ -78,6 +79,15 @@ def _warn() -> None:
         "a folder with room that can be written to",
         stacklevel=3,
     )
+
+
+def _load(cache: Any, load: Callable[..., Any], *arguments: Any) -> Any:
+    """A compiled kernel from the cache. One of another version, whose types have moved, is as good as none: begin anew."""
+    try:
+        return load(*arguments)
+    except (ImportError, AttributeError):
+        cache.flush()
+        return None
 
 
 def _save(cache: Any, save: Callable[..., None], *arguments: Any) -> None:
