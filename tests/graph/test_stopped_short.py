@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 from partita import ConvergenceWarning, GraphCRF, MarkovNetwork, Status
+from partita.core import warn
 from partita.core.warn import holding, one_warning
 from partita.graph.engines.partition_bounds import log_partition_bounds
 from partita.structures import FactorGraph
@@ -109,3 +111,13 @@ def test_one_warning_for_a_call_of_an_estimator(rng):
 def test_no_warning_where_all_is_well(rng):
     for model, data in networks(rng):
         assert count(lambda: model.fit(*data).score(*data))[0] == []  # noqa: B023
+
+
+def test_what_an_interrupt_left_behind_holds_nothing_back():
+    """Ctrl-C between two instructions may leave a place for warnings behind that nobody owns."""
+    token = warn._held.set(weakref.ref(warn.Held()))
+    try:
+        with pytest.warns(ConvergenceWarning, match="engine bp"):
+            warn.report("engine bp", Status.UNSETTLED)
+    finally:
+        warn._held.reset(token)

@@ -116,7 +116,7 @@ def test_at_most_b_with_a_weight_for_each_edge_that_rows_lack(rng):
     assert model.fit(empty, [*y, []]).predict_marginals(empty)[-1].shape == (0, 4)
 
 
-@pytest.mark.parametrize("unmatched", [False, True])
+@pytest.mark.parametrize("unmatched", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_free_energies_bound_and_agree_with_best_sets_alone(unmatched, rng):
     structure = BMatching((4, 4), 2, perfect=not unmatched)
     X, y = drawn(rng, structure, 12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,7 +15,15 @@ from .results import Status
 #: What stands between a user and us, scikit-learn's wrappers of methods among it.
 WITHIN = ("partita", "sklearn", "contextlib")
 
-_held: ContextVar[list[str] | None] = ContextVar("_held", default=None)
+
+class Held(list[str]):
+    """Warnings that are held back."""
+
+    __slots__ = ("__weakref__",)
+
+
+#: Where warnings go. An interrupt may keep `holding` from its end: what it holds is then gone, and warnings are given again.
+_held: ContextVar[weakref.ref[Held] | None] = ContextVar("_held", default=None)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -32,7 +41,8 @@ def report(engine: str, status: Status) -> None:
 
 
 def _give(text: str) -> None:
-    held = _held.get()
+    place = _held.get()
+    held = None if place is None else place()
     if held is not None:
         held.append(text)
         return
@@ -42,8 +52,8 @@ def _give(text: str) -> None:
 @contextmanager
 def holding() -> Iterator[list[str]]:
     """Within it, warnings about engines go to a list: the caller says what is to be said."""
-    held: list[str] = []
-    token = _held.set(held)
+    held = Held()
+    token = _held.set(weakref.ref(held))
     try:
         yield held
     finally:
