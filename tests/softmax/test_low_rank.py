@@ -94,7 +94,7 @@ def test_the_first_papers_update_fails_on_most_problems(rng):
     ("name", "published"),
     [
         ("wine", {"corrected": 23.5, "exact": 2.9, "lanczos": 1.15}),
-        ("digits", {"corrected": 323, "exact": 28, "lanczos": 3.9}),
+        pytest.param("digits", {"corrected": 323, "exact": 28, "lanczos": 3.9}, marks=pytest.mark.slow),
     ],
 )
 def test_trace_ratios_of_the_specification(name, published):
