@@ -88,7 +88,7 @@ def main() -> None:
     # heads word by word, on the same features
     train = read_sentences(X, True, None)
     heads = read_heads(y, train.trees)
-    attributes = PairAttributes.learned(train.tokens, train.trees, heads)
+    attributes = PairAttributes.learned(train.tokens, train.trees, train.trees.chosen(heads))
     features = PairFeatures(attributes.matrix(train.tokens, train.trees), train.trees.offsets)
     begin = time.perf_counter()
     local = head_selection(features, train.trees, heads, options.l2, options.max_iter)

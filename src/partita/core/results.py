@@ -14,6 +14,7 @@ from .errors import NumericalError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 #: Numbers that differ by less, in parts of their size, are equal but for rounding.

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from ..core.arrays.potentials import real_array, whole_array
 from ..core.arrays.sparse import sound_csr
-from ..core.results import IntArray
+from ..core.arrays.unknown import is_unknown
+from ..core.results import BoolArray, IntArray
 from .features.attributes import dense_pairs
 from .structure.dependency_trees import DependencyTrees
 
@@ -110,11 +111,93 @@ def _numbers(X: Sequence[Any], single_root: bool, n_jobs: int | None) -> Sentenc
     return Sentences(NUMBERS, trees, [], np.concatenate(parts) if parts[0].ndim == 2 else dense_pairs(parts, trees))
 
 
-def read_heads(y: Sequence[Any], trees: DependencyTrees) -> IntArray:
-    """The heads of all words: for each sentence as many integers as it has words, 0 for the root, as in CoNLL files."""
+@dataclass(frozen=True)
+class KnownHeads:
+    """What is known about the heads of all words.
+
+    Attributes
+    ----------
+    heads : array of int64
+        The head of each word, -1 where it is not known for certain.
+    allowed : array of bool of shape (pairs,), or None
+        The pairs that agree with what is known; None where all heads are.
+    """
+
+    heads: IntArray
+    allowed: BoolArray | None = None
+
+    def told(self, trees: DependencyTrees) -> BoolArray:
+        """Whether anything is known about the head of each word."""
+        if self.allowed is None:
+            return np.ones(trees.n_words, bool)
+        possible = np.repeat(trees.lengths, trees.lengths)  # a word may have as many heads as its sentence has words
+        return (self.heads >= 0) | (np.add.reduceat(self.allowed, trees.word_starts, dtype=np.int64) < possible)
+
+    def right(self, heads: IntArray, trees: DependencyTrees) -> BoolArray:
+        """Whether these heads agree with what is known."""
+        return heads == self.heads if self.allowed is None else self.allowed[trees.places(heads)]
+
+    def named(self, trees: DependencyTrees) -> IntArray:
+        """The pairs that were named: those of known heads and of sets of heads, not those of words that may have any."""
+        if self.allowed is None:
+            return trees.chosen(self.heads)
+        return np.flatnonzero(self.allowed & np.repeat(self.told(trees), np.repeat(trees.lengths, trees.lengths)))
+
+
+def read_known_heads(y: Sequence[Any], trees: DependencyTrees) -> KnownHeads:
+    """The same as `read_heads`, where the entry of a word may also be None (any head) or a set of heads."""
+    _check_count(y, trees)
+    if not any(_is_open(head) for heads in y if isinstance(heads, list | tuple | np.ndarray) for head in heads):
+        return KnownHeads(read_heads(y, trees))
+    heads, allowed = np.full(trees.n_words, -1, np.int64), np.zeros(trees.n_pairs, bool)
+    word = 0
+    for i, (given, n) in enumerate(zip(y, trees.lengths.tolist(), strict=True)):
+        if not isinstance(given, list | tuple | np.ndarray) or len(given) != n:
+            raise ValueError(f"sentence {i} of y must have {n} heads, one for each word; got {given!r}"[:200])
+        for number, head in enumerate(given, start=1):
+            start = int(trees.word_starts[word])
+            if is_unknown(head):
+                allowed[start : start + n] = True
+            else:
+                for one in head if isinstance(head, set | frozenset) else (head,):
+                    allowed[start + _place(one, number, n, i)] = True
+                if not isinstance(head, set | frozenset):
+                    heads[word] = int(head)
+            word += 1
+    empty = np.flatnonzero(~np.logical_or.reduceat(allowed, trees.word_starts))
+    if len(empty):
+        raise ValueError(f"y has a set without a head, for word {empty[0]} of all words")
+    try:
+        trees.log_partition(np.where(allowed, 0.0, -np.inf))
+    except ValueError as error:
+        reason = str(error).removeprefix("potentials ")
+        raise ValueError(f"y allows no tree: its heads {reason}") from None
+    return KnownHeads(heads, None if (heads >= 0).all() else allowed)
+
+
+def _is_open(head: Any) -> bool:
+    return is_unknown(head) or isinstance(head, set | frozenset)
+
+
+def _place(head: Any, number: int, n: int, sentence: int) -> int:
+    """Where a head is among those of the word `number`."""
+    if isinstance(head, bool) or not isinstance(head, int | np.integer) or not 0 <= head <= n or head == number:
+        raise ValueError(
+            f"sentence {sentence} of y has {head!r} for word {number}: heads are integers from 0, the root, to {n}, other "
+            "than the word itself; None where a head is not known, or a set of heads"
+        )
+    return int(head) - int(head > number)
+
+
+def _check_count(y: Any, trees: DependencyTrees) -> None:
     if not hasattr(y, "__len__") or len(y) != trees.n_sentences:
         got = len(y) if hasattr(y, "__len__") else type(y).__name__
         raise ValueError(f"y must have the heads of {trees.n_sentences} sentences, a list each; got {got}")
+
+
+def read_heads(y: Sequence[Any], trees: DependencyTrees) -> IntArray:
+    """The heads of all words: for each sentence as many integers as it has words, 0 for the root, as in CoNLL files."""
+    _check_count(y, trees)
     parts = []
     for i, (heads, n) in enumerate(zip(y, trees.lengths.tolist(), strict=True)):
         part = whole_array(f"sentence {i} of y", heads, f"{n} integers, the head of each word")

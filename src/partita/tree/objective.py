@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.arrays.weights import held_down
 from ..core.contracts import Capability, Product
-from ..core.results import FloatArray
+from ..core.results import BoolArray, FloatArray
 from ..core.validation import check_weights
 from ..objectives.penalized import PenalizedObjective, PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
 from .features.pairs import PairFeatures
@@ -33,6 +33,9 @@ class TreeLikelihood(PenalizedObjective):
     structure : DependencyTrees
     y : array of int
         The head of each word.
+    allowed : array of bool of shape (pairs,), optional
+        In place of y: the pairs that agree with what is known of the heads. The likelihood is then that of all trees of
+        these, ``log Z`` of the allowed pairs less log Z, and not convex.
     weights : array, optional
         One weight per sentence.
     penalty : float or array of shape (size,)
@@ -53,8 +56,9 @@ class TreeLikelihood(PenalizedObjective):
         self,
         features: PairFeatures,
         structure: DependencyTrees,
-        y: ArrayLike,
+        y: ArrayLike | None,
         *,
+        allowed: BoolArray | None = None,
         weights: ArrayLike | None = None,
         penalty: float | FloatArray = 0.0,
     ) -> None:
@@ -69,10 +73,13 @@ class TreeLikelihood(PenalizedObjective):
         self.penalty: FloatArray = check_penalty(penalty, self.size)
         self.scale: float = float(held_down(self.weights) @ structure.lengths)
         self.pair_weights: NDArray[Any] = np.repeat(self.weights, np.diff(structure.offsets))
-        chosen = structure.chosen(y)
+        self.allowed: BoolArray | None = allowed
+        self.convex: bool = allowed is None
         used = np.zeros(structure.n_pairs)
-        used[chosen] = self.pair_weights[chosen]
-        #: ``A' y``, weighted: the features of the observed trees.
+        if y is not None:
+            chosen = structure.chosen(y)
+            used[chosen] = self.pair_weights[chosen]
+        #: ``A' y``, weighted: the features of the observed trees; zero where only `allowed` is known.
         self.observed: FloatArray = features.adjoint(used)
 
     def at(self, parameters: FloatArray) -> TreePoint:
@@ -92,24 +99,36 @@ class TreePoint(PenalizedPoint):
         self.scores: FloatArray = objective.features.forward(theta)
         found = objective.structure.infer(self.scores)
         self.marginals: FloatArray = found.marginals
+        self.residual: FloatArray = found.marginals
         loss = float(objective.weights @ found.log_z) - float(objective.observed @ theta)
+        if objective.allowed is not None:
+            given = objective.structure.infer(self._clamped(objective.allowed))
+            self.residual = found.marginals - given.marginals
+            loss -= float(objective.weights @ given.log_z)
         self.value: float = loss + objective.penalty_value(theta)
+
+    def _clamped(self, allowed: BoolArray) -> FloatArray:
+        """The scores of the pairs that are allowed; others are forbidden."""
+        return np.where(allowed, self.scores, -np.inf)
 
     @cached_property
     def gradient(self) -> FloatArray:
         """Expected features less observed ones, and the penalty's part."""
         o = self.objective
-        return o.features.adjoint(o.pair_weights * self.marginals) - o.observed + o.penalty_gradient(self.parameters)
+        return o.features.adjoint(o.pair_weights * self.residual) - o.observed + o.penalty_gradient(self.parameters)
 
     def along(self, direction: FloatArray) -> PlainRay:
         return PlainRay(self, direction)
 
     def hessian_product(self, precise: bool = True) -> Product:
-        """v -> H v: the covariance of the features under the model, and the penalty."""
+        """v -> H v: the covariance of the features under the model, less that given what is known, and the penalty."""
         o = self.objective
 
         def product(v: FloatArray) -> FloatArray:
-            covariance = o.structure.covariance_product(self.scores, o.features.forward(v))
+            image = o.features.forward(v)
+            covariance = o.structure.covariance_product(self.scores, image)
+            if o.allowed is not None:
+                covariance = covariance - o.structure.covariance_product(self._clamped(o.allowed), image)
             return o.features.adjoint(o.pair_weights * covariance) + o.penalty * v
 
         return product

@@ -20,7 +20,7 @@ from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
 from ...estimators.trained import Trained, training
 from ...solvers.named import make_solver
-from ..data import NUMBERS, TOKENS, Sentences, read_heads, read_sentences
+from ..data import NUMBERS, TOKENS, Sentences, read_known_heads, read_sentences
 from ..features.attributes import PairAttributes
 from ..features.pairs import PairFeatures
 from ..objective import TreeLikelihood
@@ -71,7 +71,9 @@ class DependencyCRF(ListInput, Trained):
     array of shape (words + 1, words + 1, features) with heads first and the root as number 0, or a matrix, sparse or dense,
     with a row for each pair in the order of `partita.structures.DependencyTrees.pairs`.
 
-    y is a list with the heads of the words of each sentence, 0 for the root, as in CoNLL files.
+    y is a list with the heads of the words of each sentence, 0 for the root, as in CoNLL files. A head that is None is
+    unknown and summed out, and of a set of heads one is the head: the likelihood is then that of all trees that agree, which
+    is not convex, and the optimum a local one.
 
     Examples
     --------
@@ -135,11 +137,14 @@ class DependencyCRF(ListInput, Trained):
         sample_weight : array of shape (n_sentences,), optional
         """
         data = read_sentences(X, bool(self.single_root), self.n_jobs)
-        heads = read_heads(y, data.trees)
+        known = read_known_heads(y, data.trees)
         weights = check_weights("sample_weight", sample_weight, len(X))
-        attributes = PairAttributes.learned(data.tokens, data.trees, heads) if data.kind == TOKENS else None
+        named = known.named(data.trees)
+        attributes = PairAttributes.learned(data.tokens, data.trees, named) if data.kind == TOKENS else None
         features = self._features(data, attributes)
-        objective = TreeLikelihood(features, data.trees, heads, weights=weights, penalty=float(self.l2))
+        heads = known.heads if known.allowed is None else None
+        penalty = float(self.l2)
+        objective = TreeLikelihood(features, data.trees, heads, allowed=known.allowed, weights=weights, penalty=penalty)
         solution = self._minimize(objective, self._start(data.kind, attributes, features.size))
         self.input_kind_, self.parameters_ = data.kind, np.array(solution.parameters)
         self._store_attributes(attributes)
@@ -237,16 +242,28 @@ class DependencyCRF(ListInput, Trained):
         return list(np.split(drawn, data.trees.word_offsets[1:-1], axis=1))
 
     def log_likelihood(self, X: Sequence[Any], y: Sequence[ArrayLike]) -> FloatArray:
-        """log p of the given tree of each sentence."""
+        """log p of the given tree of each sentence; of all trees that agree with y, where a head is None or a set."""
         data, scores = self._scores(X)
-        return data.trees.score(scores, read_heads(y, data.trees)) - data.trees.log_partition(scores)
+        known = read_known_heads(y, data.trees)
+        if known.allowed is None:
+            given = data.trees.score(scores, known.heads)
+        else:
+            given = data.trees.log_partition(np.where(known.allowed, scores, -np.inf))
+        return np.asarray(given - data.trees.log_partition(scores))
 
     def score(self, X: Sequence[Any], y: Sequence[ArrayLike], sample_weight: ArrayLike | None = None) -> float:
-        """The unlabelled attachment score: the share of words whose predicted head is right. Weights are by sentence."""
-        predicted = self.predict(X)
+        """The unlabelled attachment score: the share of words whose predicted head is right, or in the set that y has.
+
+        Words whose head is None do not count. Weights are by sentence.
+        """
+        predicted = np.concatenate(self.predict(X))
         trees = read_sentences(X, False, self.n_jobs).trees  # gold trees may have several roots
-        right = np.concatenate(predicted) == read_heads(y, trees)
+        known = read_known_heads(y, trees)
         weights = np.repeat(check_weights("sample_weight", sample_weight, len(X)), trees.lengths)
+        weights = weights * known.told(trees)
+        right = known.right(predicted, trees)
+        if not weights.any():
+            raise ValueError("y holds no head at all, and a score needs one")
         return float(weights @ right / weights.sum())
 
     def _validate_loaded(self) -> None:

@@ -45,16 +45,15 @@ class PairAttributes:
     keys: tuple[IntArray, ...]
 
     @staticmethod
-    def learned(sentences: Sequence[Sequence[Mapping[str, str]]], trees: DependencyTrees, heads: IntArray) -> PairAttributes:
-        """The attributes of the pairs of the observed trees: others would only ever be evidence against."""
+    def learned(sentences: Sequence[Sequence[Mapping[str, str]]], trees: DependencyTrees, named: IntArray) -> PairAttributes:
+        """The attributes of the pairs that y names: others would only ever be evidence against."""
         columns = sorted({name for sentence in sentences for token in sentence for name in token})
         tokens = [token for sentence in sentences for token in sentence]
         values = {name: sorted({str(token[name]) for token in tokens if name in token}) for name in columns}
         empty = PairAttributes(values, ())
         codes = empty._codes(sentences)
         pairs = _Pairs.of(trees)
-        chosen = trees.chosen(heads)
-        keys = tuple(np.unique(empty._keys(template, codes, pairs.take(chosen))) for template in empty.templates)
+        keys = tuple(np.unique(empty._keys(template, codes, pairs.take(named))) for template in empty.templates)
         return PairAttributes(values, keys)
 
     @property

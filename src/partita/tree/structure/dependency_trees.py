@@ -95,6 +95,11 @@ class DependencyTrees:
         number = np.arange(self.n_words) - self.word_offsets[sentence] + 1
         return sentence, number, self.offsets[sentence] + (number - 1) * self.lengths[sentence]
 
+    @property
+    def word_starts(self) -> IntArray:
+        """Where the pairs of each word as a dependent begin; they are as many as its sentence has words."""
+        return self._words[2]
+
     def _where(self, pair: int) -> str:
         i = int(np.searchsorted(self.offsets, pair, side="right")) - 1
         d, h = divmod(pair - int(self.offsets[i]), int(self.lengths[i]))
@@ -142,9 +147,10 @@ class DependencyTrees:
 
     def chosen(self, heads: ArrayLike) -> IntArray:
         """Where the pairs of a tree are among the potentials: one for each word."""
-        return self._chosen(self.trees(heads))
+        return self.places(self.trees(heads))
 
-    def _chosen(self, heads: IntArray) -> IntArray:
+    def places(self, heads: IntArray) -> IntArray:
+        """The same for heads that need not be a tree."""
         _, number, start = self._words
         return np.asarray(start + heads - (heads > number))
 
@@ -169,7 +175,7 @@ class DependencyTrees:
         return self._score(self.weights(potentials), self.trees(y))
 
     def _score(self, flat: FloatArray, heads: IntArray) -> FloatArray:
-        return np.asarray(np.add.reduceat(flat[self._chosen(heads)], self.word_offsets[:-1]))
+        return np.asarray(np.add.reduceat(flat[self.places(heads)], self.word_offsets[:-1]))
 
     def log_partition(self, potentials: ArrayLike, engine: str = "auto") -> FloatArray:
         """log Z of each sentence."""
