@@ -610,8 +610,10 @@ def tied_tables() -> TiedTables:
     return TiedTables(graph, [TableType(k[k % 5 < 3], rng.standard_normal((15, 2))), TableType(k[k % 5 >= 3])])
 
 
-def _paths(**options: Any) -> Any:
-    return GraphLikelihood(tied_tables(), np.random.default_rng(5).integers(0, 2, 15), penalty=0.5, **options)
+def _paths(unknown: bool = False, **options: Any) -> Any:
+    y = np.random.default_rng(5).integers(0, 2, 15)
+    y[::4] = -1 if unknown else y[::4]
+    return GraphLikelihood(tied_tables(), y, penalty=0.5, **options)
 
 
 def _composite_paths() -> Any:
@@ -642,6 +644,12 @@ def _trees() -> Any:
     return TreeLikelihood(features, trees, trees.sample(np.zeros(trees.n_pairs), 1, 0)[0], penalty=0.5)
 
 
+def _open_trees() -> Any:
+    objective = _trees()
+    allowed = np.arange(objective.structure.n_pairs) % 7 != 3
+    return TreeLikelihood(objective.features, objective.structure, None, allowed=allowed, penalty=0.5)
+
+
 def _network() -> Any:
     net = BayesNet([2, 2, 2], [(), (0,), (0,)])
     states = np.column_stack([np.full(60, -1), STATES[:, :2]])
@@ -666,10 +674,12 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
     "chains, composite": lambda: _chains(orders={1: 1.0, 2: 0.5}),
     "boltzmann chains": _boltzmann,
     "graphs": _paths,
+    "graphs, unknown states": lambda: _paths(unknown=True),
     "graphs, reweighted": lambda: _paths(engine="trw"),
     "graphs, composite": _composite_paths,
     "matchings": _matching_likelihood,
     "matchings, exact": _exact_matchings,
     "trees": _trees,
+    "trees, unknown heads": _open_trees,
     "network": _network,
 }

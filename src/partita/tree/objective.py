@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +13,14 @@ from ..core.arrays.weights import held_down
 from ..core.contracts import Capability, Product
 from ..core.results import BoolArray, FloatArray
 from ..core.validation import check_weights
+from ..objectives.expectation import em_step
 from ..objectives.penalized import PenalizedObjective, PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
 from .features.pairs import PairFeatures
 from .structure.dependency_trees import DependencyTrees
 
 #: Power of the diagonal of the Hessian by which gradients are scaled. Weights are correlated: the whole of it overshoots.
 POWER = 0.5
+OFFERS = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
 
 
 class TreeLikelihood(PenalizedObjective):
@@ -48,9 +51,6 @@ class TreeLikelihood(PenalizedObjective):
     n_examples: int
 
     costly_rays = True
-    capabilities: frozenset[Capability] = frozenset(
-        {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
-    )
 
     def __init__(
         self,
@@ -75,12 +75,19 @@ class TreeLikelihood(PenalizedObjective):
         self.pair_weights: NDArray[Any] = np.repeat(self.weights, np.diff(structure.offsets))
         self.allowed: BoolArray | None = allowed
         self.convex: bool = allowed is None
+        self.capabilities: frozenset[Capability] = OFFERS if allowed is None else OFFERS | {Capability.EM_STEP}
         used = np.zeros(structure.n_pairs)
         if y is not None:
             chosen = structure.chosen(y)
             used[chosen] = self.pair_weights[chosen]
         #: ``A' y``, weighted: the features of the observed trees; zero where only `allowed` is known.
         self.observed: FloatArray = features.adjoint(used)
+
+    def expecting(self, statistics: FloatArray) -> TreeLikelihood:
+        """The likelihood of the same sentences whose observed features, summed with weights, are these."""
+        twin = copy.copy(self)
+        twin.allowed, twin.convex, twin.observed = None, True, statistics
+        return twin
 
     def at(self, parameters: FloatArray) -> TreePoint:
         """The objective seen from `parameters`."""
@@ -132,6 +139,10 @@ class TreePoint(PenalizedPoint):
             return o.features.adjoint(o.pair_weights * covariance) + o.penalty * v
 
         return product
+
+    def em_step(self) -> FloatArray:
+        """The parameters that fit the heads that are expected here, where they are not known."""
+        return em_step(self.objective, self)
 
     @cached_property
     def diagonal(self) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,6 +166,13 @@ class ChainObjective(PenalizedObjective):
         """The weight of the label of every position, and of the transition into it."""
         each = np.repeat(self.weights, self.lengths)
         return each, each
+
+    def expecting(self, statistics: FloatArray) -> Self:
+        """The likelihood of the same chains whose observed features, summed with weights, are these."""
+        twin = copy.copy(self)
+        twin.partial, twin.convex, twin.observed = None, True, statistics
+        twin.in_one_pass = self.features.streams is not None
+        return twin
 
     def without_buffers(self) -> Self:
         """Self, without the memory that it keeps from one evaluation to the next."""

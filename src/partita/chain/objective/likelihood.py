@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.contracts.capabilities import Capability
 from ...core.results import FloatArray
+from ...objectives.expectation import em_step
 from ...objectives.l1 import mixture_divergence
 from ...objectives.penalized import PlainRay
 from ...objectives.products import ProductModel
@@ -34,6 +35,8 @@ class ChainLikelihood(ChainObjective):
 
     def _offers(self, plain: bool) -> frozenset[Capability]:
         offers = super()._offers(plain) | bound_capabilities(self.features)
+        if not self.convex:
+            offers |= {Capability.EM_STEP}
         if plain and self.features.divisible:
             offers |= {Capability.BATCHES}
             if self.has_gap and np.ptp(self.penalty) == 0.0:
@@ -73,6 +76,10 @@ class ChainPoint(ChainObjectivePoint):
     def model(self, kind: str) -> ProductModel | PartitionBound:
         """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`)."""
         return super().model(kind) if kind == "hessian" else quadratic_bound(self, self.objective.dense, kind)
+
+    def em_step(self) -> FloatArray:
+        """The parameters that fit the labels that are expected here, where they are not known."""
+        return em_step(self.objective, self)
 
     def divergence(self, c: float) -> float:
         """See `mixture_divergence`."""

@@ -37,7 +37,7 @@ class Capability(Enum):
     BLOCKS = "a dual with a block for each example and a solver for the best configuration (objective.blocks)"
     NEWTON_TRIAL = "a Newton direction and a point along it in one call (point.newton_trial)"
     SUBSPACE = "its value and derivatives within a small subspace (point.subspace)"
-    EM_STEP = "the parameters after an iteration of EM (point.em_step)"
+    EM_STEP = "hidden variables, of which EM takes expectations; here all is known (point.em_step)"
     CONSTRAINED_STEP = "the minimiser of a quadratic model within its constraints (point.constrained_step)"
 
     # Members are singletons, and sets of them are compared in every fit: by address, not by name in Python.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -16,6 +17,7 @@ from ...core.results import FloatArray, Result
 from ...core.validation import check_choice
 from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
+from ...objectives.expectation import em_step
 from ...objectives.penalized import diagonal_scaling
 from ...objectives.products import ProductModel
 from ..engines.layout import layout
@@ -125,12 +127,15 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
             self._check_possible(self.base)
             used = counts > 0.0
             self.constant = float(counts[used] @ self.base[used])
-        self.convex: bool = self.evidence.rest is None and self.engine in CONVEX
+        self.hidden: FactorGraph | None = self.evidence.rest
+        self.convex: bool = self.hidden is None and self.engine in CONVEX
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
         if self.engine in ("exact", "planar"):
             self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL}
         if self.engine == "exact":
             self.capabilities |= bound_capabilities(features, self.mass, self.options)
+        if self.hidden is not None:
+            self.capabilities |= {Capability.EM_STEP}
         if self.engine == "trw" and self.has_gap:
             self.capabilities |= {Capability.BLOCKS}
 
@@ -169,7 +174,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
 
     def infer_rest(self, u: FloatArray) -> Result | None:
         """The same of the unknown states, given the known ones."""
-        rest = self.evidence.rest
+        rest = self.hidden
         if rest is None:
             return None
         return self._run("rest", rest, u[self.evidence.index], self._rest_engine)
@@ -205,6 +210,13 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         if self.base is not None:
             constant -= float(settled[places] @ self.base[places])
         return DualBlocks(blocks, self.observed - self.features.adjoint(settled), self.penalty, constant, self.graph.workers)
+
+    def expecting(self, statistics: FloatArray) -> GraphLikelihood:
+        """The likelihood of the same examples whose observed features, summed with weights, are these."""
+        twin = copy.copy(self)
+        twin.hidden, twin.convex, twin.observed = None, self.engine in CONVEX, statistics
+        twin._messages = {"all": self._messages.get("all")}
+        return twin
 
     def with_potentials(self, theta: FloatArray, u: FloatArray) -> GraphPoint:
         return GraphPoint(self, theta, u)
@@ -258,6 +270,10 @@ class GraphPoint(GraphObjectivePoint):
         weights = np.repeat(o.rest_weights[rest.factor_examples], np.diff(rest.offsets))
         sums = np.bincount(o.evidence.index, weights=weights * values, minlength=o.graph.size)
         return np.asarray(sums, dtype=np.float64)
+
+    def em_step(self) -> FloatArray:
+        """The parameters that fit the states that are expected here, where they are not known."""
+        return em_step(self.objective, self)
 
     @property
     def gap(self) -> float:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize as scipy_minimize
 
 from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
 from ...core.results import FloatArray
+from ...objectives.expectation import m_step
 from ..bounds.potential import DifferenceCurvature, potential_curvature
 from ..bounds.quadratic import Quadratic
 from ..features.labels import LabelFeatures
@@ -20,10 +20,6 @@ from ..kernels import latent as kernels
 from ..structure import Binary, Categorical, subspace_sums
 from .base import SoftmaxObjective
 from .likelihood import COMMON, Likelihood, SoftmaxPoint
-
-#: Most evaluations of one step of EM, and the gradient for each example at which it ends: below any tolerance of the whole,
-#: which would otherwise be out of reach.
-INNER, INNER_TOL = 30, 1e-9
 
 
 class LatentLikelihood(SoftmaxObjective["LatentPoint"]):
@@ -125,15 +121,7 @@ class LatentPoint(SoftmaxPoint):
         o.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
         linear = linear if o.linear is None else linear + o.linear
         options: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "linear": linear, "workers": o.workers}
-        known = Likelihood(o.features, o.structure, o.y, **options)
-
-        def function(theta: FloatArray) -> tuple[float, FloatArray]:
-            point = known.at(theta)
-            return point.value, point.gradient
-
-        limits = {"maxfun": INNER, "ftol": 0.0, "gtol": INNER_TOL * o.scale}
-        found = scipy_minimize(function, self.parameters, jac=True, method="L-BFGS-B", options=limits)
-        return np.asarray(found.x)
+        return m_step(Likelihood(o.features, o.structure, o.y, **options), self.parameters)
 
     @cached_property
     def _whole(self) -> Quadratic:
