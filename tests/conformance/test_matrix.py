@@ -1,0 +1,34 @@
+"""Every estimator with every method, as `docs/matrix.md` says."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import matrix
+import pytest
+
+
+@cache
+def written():
+    """What the page says, by row and estimator: a tick, a sentence, or nothing."""
+    text = matrix.PAGE.read_text()
+    sentences = dict(re.findall(r"^(\d+)\. (.+)$", text, re.MULTILINE))
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| ")][1:]
+    out, keys = {}, iter(matrix.ROWS)
+    for first, *entries in rows:
+        if first.strip().startswith(("**", "---")):
+            continue
+        key = next(keys)
+        assert first.strip() == key[1]
+        for name, entry in zip(matrix.SUBJECTS, entries, strict=True):
+            out[name, key] = sentences.get(entry.strip(), entry.strip())
+    return out
+
+
+@pytest.mark.parametrize("name", matrix.SUBJECTS)
+def test_the_page_says_what_works_and_why_the_rest_does_not(name):
+    for row, cell in matrix.cells(name).items():
+        said = written()[name, row]
+        assert cell.state != "wrong", f"{name}, {': '.join(row)}: {cell.sentence}"
+        assert said == {"works": "✓", "missing": "–"}.get(cell.state, cell.sentence), f"{name}, {': '.join(row)}"
