@@ -8,7 +8,7 @@ always comes returns at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .arrays.potentials import real_array
@@ -110,6 +110,12 @@ def seed(name: str, value: Any) -> None:
     """None, an int or a generator."""
     if value is not None:
         check_random_state(value)
+
+
+def class_weights(name: str, value: Any) -> None:
+    """Weights of classes."""
+    if value is not None and not isinstance(value, str | Mapping):
+        raise ValueError(f"{name} must be None, 'balanced' or a dict by class, got {value!r}")
 
 
 def anything(name: str, value: Any) -> None:

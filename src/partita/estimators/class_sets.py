@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..core.arrays.unknown import is_unknown
+from ..core.results import FloatArray
 from .data import class_codes, sound_input, text_is_named, training_data
 from .labels import Labels, encode_flat
 
@@ -41,6 +43,19 @@ def read_class_sets(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, NDArray[n
     check_consistent_length(X, y)
     labels = encode_examples(y, X.shape[0], "example").compact()
     return X, labels.classes, labels.allowed()
+
+
+def set_weights(class_weight: Any, classes: Any, allowed: NDArray[np.bool_]) -> FloatArray:
+    """What `class_weight` makes of the weight of each example: that of its class, of a set of classes their mean.
+
+    "balanced" counts an example of a set as a share for each of its classes.
+    """
+    shares = allowed / allowed.sum(axis=1, keepdims=True)
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict by class, got {class_weight!r}")
+        return np.asarray(shares @ (len(allowed) / (len(classes) * shares.sum(axis=0))))
+    return np.asarray(shares @ compute_class_weight(class_weight, classes=classes, y=classes))
 
 
 def has_sets(y: Any) -> bool:

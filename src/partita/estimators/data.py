@@ -76,7 +76,7 @@ def _refuse_unknown(unknown: Any) -> None:
     if unknown.any():
         raise ValueError(
             f"y is unknown in {int(unknown.sum())} of {len(unknown)} examples, the first in row {int(np.argmax(unknown))}: "
-            "leave them out (LatentSoftmax takes None)"
+            "leave them out (fit takes None)"
         )
 
 

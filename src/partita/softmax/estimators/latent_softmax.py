@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,12 +17,13 @@ from ...core.arrays.simplex import normalized
 from ...core.errors import ModelFileError
 from ...core.memory import check_memory
 from ...core.parallel import Workers
-from ...core.parameters import Check, count, flag, real, seed, threads, verbosity
+from ...core.parameters import Check, class_weights, count, flag, real, seed, threads, verbosity
 from ...core.random import generator
 from ...core.results import FloatArray, Solution, Status
 from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_weights
-from ...estimators.class_sets import encode_examples, has_sets, read_class_sets
+from ...estimators.class_sets import read_class_sets, set_weights
+from ...estimators.classifier import ClassProbabilities
 from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from ...estimators.restarts import end_values
@@ -83,7 +83,7 @@ class Problem(NamedTuple):
     objective: LatentLikelihood
 
 
-class LatentSoftmax(ClassifierMixin, Trained):
+class LatentSoftmax(ClassProbabilities, Trained):
     """A mixture in each class: p(y | x) proportional to sum_h exp(coef_yh . x + intercept_yh), by maximum likelihood.
 
     Conditioning a mixture of Gaussians of one covariance per class on x has this form. Boundaries between classes are
@@ -110,6 +110,8 @@ class LatentSoftmax(ClassifierMixin, Trained):
         intercept last (without it if there is none). Hidden states of a class that start with the same weights would stay
         the same, so that such an array, all zeros for instance, is refused.
     fit_intercept : bool
+    class_weight : dict, "balanced" or None
+        Weights of the classes, multiplied into the sample weights. A set of classes has the mean of theirs.
     max_iter : int
         Most iterations of the solver from each start.
     tol : float
@@ -165,6 +167,7 @@ class LatentSoftmax(ClassifierMixin, Trained):
         "n_init": count(1),
         "init": _init,
         "fit_intercept": flag,
+        "class_weight": class_weights,
         "max_iter": count(),
         "tol": real(0.0),
         "random_state": seed,
@@ -187,6 +190,7 @@ class LatentSoftmax(ClassifierMixin, Trained):
         n_init: int = 1,
         init: str | ArrayLike = "random",
         fit_intercept: bool = True,
+        class_weight: str | Mapping[Any, float] | None = None,
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: RandomState = None,
@@ -199,6 +203,7 @@ class LatentSoftmax(ClassifierMixin, Trained):
         self.n_init = n_init
         self.init = init
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -217,6 +222,9 @@ class LatentSoftmax(ClassifierMixin, Trained):
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
         weights = check_weights("sample_weight", sample_weight, len(allowed))
+        if self.class_weight is not None:
+            weights = weights * set_weights(self.class_weight, classes, allowed)
+            weights = check_weights("class_weight times sample_weight", weights, len(allowed))
         self._check_size(rows.shape[0], rows.shape[1], len(classes))
         given = None
         if not isinstance(self.init, str):
@@ -311,34 +319,7 @@ class LatentSoftmax(ClassifierMixin, Trained):
         """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
         return np.asarray(np.minimum(np.logaddexp.reduce(self._log_hidden(X), axis=2), 0.0))
 
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        return normalized(np.exp(self.predict_log_proba(X)))
-
-    def predict_marginals(self, X: MatrixLike) -> FloatArray:
-        """The same as `predict_proba`: the name that all Partita estimators share."""
-        return self.predict_proba(X)
-
-    def log_likelihood(self, X: MatrixLike, y: Labels) -> FloatArray:
-        """log p(y | x) of each example: of all that its set allows, where y has a set; 0 where y is None."""
-        scores = self.predict_log_proba(X)
-        allowed = encode_examples(y, len(scores), "example", self.classes_).allowed()
-        return np.asarray(np.minimum(np.logaddexp.reduce(np.where(allowed, scores, -np.inf), axis=1), 0.0))
-
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), or the log-odds of the second class (n_samples,) if there are two."""
         scores = self.predict_log_proba(X)
         return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
-
-    def predict(self, X: MatrixLike) -> LabelArray:
-        """The most probable class."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def score(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> float:
-        """The share of right classes, one of the set where y has a set; examples where y is None do not count."""
-        if not has_sets(y):
-            return float(super().score(X, y, sample_weight))
-        found = self.predict(X)
-        weights = check_weights("sample_weight", sample_weight, len(found))
-        return encode_examples(y, len(found), "example").share_right(found.tolist(), weights)

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from ...core.parallel import Workers
-from ...core.results import FloatArray, IntArray
+from ...core.results import FloatArray, IntArray, Solution, Status
 from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
+from ...estimators.class_sets import has_sets, read_class_sets, set_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
 from ...objectives.constraints.constrained import Constrained, ConstrainedPoint, compile_constraints
 from ...objectives.constraints.constraint import Constraint
+from ...objectives.l1 import L1, L1Point
 from ..features.linear import LinearMap
 from ..features.linear_layouts import linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
 from ..objective.base import SoftmaxObjective
 from ..objective.elastic_net import ElasticNet, ElasticNetPoint
+from ..objective.latent import LatentLikelihood, LatentPoint
 from ..objective.likelihood import Likelihood, LikelihoodPoint
 from ..structure import Binary, Categorical
+from .separated import hidden_separation
 
+#: What is minimised, with or without l1, where all classes are known and where only sets of them are.
+AnyObjective: TypeAlias = "SoftmaxObjective[Any] | ElasticNet | L1"
+AnyPoint: TypeAlias = "LikelihoodPoint | ElasticNetPoint | LatentPoint | L1Point"
 #: Columns in the units of a solver.
 Columns = StandardColumns | RowSpace | Centred
 
@@ -53,6 +61,15 @@ class Model(NamedTuple):
         likelihood = self.likelihood(X, codes, n_classes, weights)
         return ElasticNet(likelihood, self.l1 * self._penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
 
+    def of_sets(self, X: Any, allowed: NDArray[np.bool_], weights: Any) -> LatentLikelihood | L1:
+        """The same where of each example only a set of classes is known: not convex."""
+        workers, n_classes = Workers(self.n_jobs), allowed.shape[1]
+        features = linear_map(X, n_classes, self.fit_intercept, workers)
+        penalised, structure = self._penalised(features), Categorical(n_classes, self.prior)
+        options: dict[str, Any] = {"weights": weights, "penalty": self.l2 * penalised, "workers": workers}
+        likelihood = LatentLikelihood(features, structure, allowed, **options)
+        return L1(likelihood, self.l1 * penalised) if self.l1 > 0.0 else likelihood
+
     def _penalised(self, features: LinearMap) -> FloatArray:
         """1 for parameters that penalties apply to, else 0."""
         penalised = np.ones(features.size)
@@ -75,12 +92,22 @@ class Model(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Training data past the door: a float64 array or CSR matrix, the sorted classes, and for each example its class."""
+    """Training data past the door: a float64 array or CSR matrix, the sorted classes, and for each example its class.
+
+    Where only sets of classes are known, `allowed` has them, a row for each example, and `codes` one of each set.
+    """
 
     X: Any
     classes: LabelArray
     codes: IntArray
     weights: FloatArray
+    allowed: NDArray[np.bool_] | None = None
+
+    def objective(self, model: Model, X: Any) -> AnyObjective:
+        """What a model minimises on these examples, whose rows are those of X."""
+        if self.allowed is not None:
+            return model.of_sets(X, self.allowed, self.weights)
+        return model.objective(X, self.codes, len(self.classes), self.weights)
 
 
 def read_examples(
@@ -91,6 +118,8 @@ def read_examples(
     class_weight: str | Mapping[Any, float] | None,
 ) -> Examples:
     """What `fit` was given; the estimator learns the names of the columns."""
+    if has_sets(y):
+        return _known_in_part(model, X, y, sample_weight, class_weight)
     X, y = training_data(model, X, y)
     classes, codes = class_codes(y)
     if len(classes) < 2:
@@ -104,10 +133,29 @@ def read_examples(
     return Examples(X, classes, codes, weights)
 
 
+def _known_in_part(
+    model: BaseEstimator, X: MatrixLike, y: Labels, sample_weight: SampleWeight, class_weight: Any
+) -> Examples:
+    """The same where labels are sets of classes or None: examples that may have any class say nothing, and weigh nothing."""
+    X, classes, allowed = read_class_sets(model, X, y)
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only, {classes.tolist()[0]!r}; a classifier needs at least two classes")
+    weights = check_weights("sample_weight", sample_weight, len(allowed))
+    sizes, codes = allowed.sum(axis=1), allowed.argmax(axis=1)
+    if class_weight is not None:
+        weights = weights * set_weights(class_weight, classes, allowed)
+    vague = sizes == len(classes)
+    weights = check_weights("weights of examples whose class is known", np.where(vague, 0.0, weights), len(codes))
+    codes[vague] = codes[np.argmin(vague)]  # one that is possible
+    examples, found = np.nonzero(allowed)
+    warn_weightless(classes, found, weights[examples])
+    return Examples(X, classes, codes, weights, None if (vague | (sizes == 1)).all() else allowed)
+
+
 class Ended(NamedTuple):
     """Where a fit ended, in the units of X: with the training data, which standard errors need."""
 
-    point: LikelihoodPoint | ElasticNetPoint
+    point: AnyPoint
     constrained: ConstrainedPoint | None
     separated: bool
     digest: int  # of X, which the user may change
@@ -124,7 +172,7 @@ class Problem(NamedTuple):
     model: Model
     data: Examples
     columns: Columns | None
-    objective: Likelihood | ElasticNet
+    objective: AnyObjective
     constrained: Constrained | None
 
     @classmethod
@@ -132,10 +180,10 @@ class Problem(NamedTuple):
         """The problem of a fit."""
         columns = None if constraints else solver_units(model, data)
         rows = data.X if columns is None else columns.rows
-        objective = model.objective(rows, data.codes, len(data.classes), data.weights)
+        objective = data.objective(model, rows)
         constrained = None
         if constraints:
-            assert isinstance(objective, Likelihood)  # l1 and constraints are not combined
+            assert isinstance(objective, SoftmaxObjective)  # l1 and constraints are not combined
             constrained = Constrained(objective, compile_constraints(constraints, linear(objective)))
         return cls(model, data, columns, objective, constrained)
 
@@ -154,14 +202,20 @@ class Problem(NamedTuple):
         weights = coefficients, intercepts
         return self.features.pack(*(weights if self.columns is None else self.columns.to_rows(*weights)))
 
-    def ended(self, point: LikelihoodPoint | ElasticNetPoint | ConstrainedPoint, separated: bool) -> Ended:
+    def judged(self, solution: Solution) -> Solution:
+        """Of sets of classes: the solution, or, where nothing keeps weights from growing for ever, one that says so."""
+        free = self.model.l2 == 0.0 and self.model.l1 == 0.0 and self.constrained is None
+        if free and solution.status is not Status.INTERRUPTED and hidden_separation(solution.point) > 0.0:
+            return replace(solution, status=Status.UNBOUNDED)
+        return solution
+
+    def ended(self, point: Any, separated: bool) -> Ended:
         """The point where the solver ended, in the units of X; `separated` says that the classes are."""
         constrained = point if isinstance(point, ConstrainedPoint) else None
-        inner = cast(LikelihoodPoint, point.inner) if isinstance(point, ConstrainedPoint) else point  # of our likelihood
+        inner = cast(LikelihoodPoint, point.inner) if isinstance(point, ConstrainedPoint) else point  # of our objective
         if self.columns is not None:
             weights = self.columns.to_columns(*self.features.unpack(inner.parameters))
-            data = self.data
-            objective = self.model.objective(data.X, data.codes, len(data.classes), data.weights)
+            objective = self.data.objective(self.model, self.data.X)
             inner = objective.at(linear(objective).pack(*weights))
         return Ended(inner, constrained, separated, linear(inner.objective).digest())
 
@@ -182,9 +236,16 @@ def solver_units(model: Model, data: Examples) -> Columns | None:
     return None
 
 
-def linear(objective: SoftmaxObjective | ElasticNet) -> LinearMap:
+def smooth_part(objective: AnyObjective) -> SoftmaxObjective[Any]:
+    """The likelihood with the quadratic penalty, whatever is added to it."""
+    smooth = objective.likelihood if isinstance(objective, ElasticNet | L1) else objective
+    assert isinstance(smooth, SoftmaxObjective)
+    return smooth
+
+
+def linear(objective: AnyObjective) -> LinearMap:
     """The feature map of a softmax regression, which is always linear in columns."""
-    features = objective.features
+    features = smooth_part(objective).features
     assert isinstance(features, LinearMap)
     return features
 

@@ -8,20 +8,18 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ...core.arrays.simplex import normalized
 from ...core.errors import ConvergenceWarning
 from ...core.interrupts import pass_on_in_search
-from ...core.parameters import Check, array, checked, count, flag, instance, real, seed, threads, verbosity
+from ...core.parameters import Check, array, checked, class_weights, count, flag, real, seed, threads, verbosity
 from ...core.results import FloatArray, Solution, Status, Trace
 from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_level
 from ...core.warn import warn
 from ...estimators.available import available
-from ...estimators.class_sets import encode_examples
+from ...estimators.classifier import ClassProbabilities
 from ...estimators.data import prediction_data
 from ...estimators.loaded import (
     RUN,
@@ -56,7 +54,7 @@ def _can_stream(model: SoftmaxRegression) -> bool:
     raise AttributeError("partial_fit and fit_stream support neither l1 nor constraints: use fit")
 
 
-class SoftmaxRegression(ClassifierMixin, Trained):
+class SoftmaxRegression(ClassProbabilities, Trained):
     """Softmax regression: p(y | x) proportional to h(y) exp(coef_y . x + intercept_y), by penalised maximum likelihood.
 
     Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||coef||^2 + l1 ||coef||_1``. Without l1, ``l2`` is ``1 / C`` of
@@ -81,7 +79,7 @@ class SoftmaxRegression(ClassifierMixin, Trained):
         What ``coef_`` must satisfy, such as ``[Box(lower=0.0)]`` (see `partita.constraints`). Every iterate does. Solvers
         that can: ``"auto"``, ``"majorize"`` (monotone), ``"constrained_newton"``.
     class_weight : dict, "balanced" or None
-        Weights of the classes, multiplied into the sample weights.
+        Weights of the classes, multiplied into the sample weights. A set of classes has the mean of theirs.
     max_iter : int
         Most iterations of the solver (epochs of a stochastic one).
     tol : float
@@ -114,6 +112,12 @@ class SoftmaxRegression(ClassifierMixin, Trained):
         With constraints: the largest entry of what the multipliers leave of the gradient, and of the products of multipliers
         and slacks, divided by the total weight; 0 at the optimum.
 
+    Notes
+    -----
+    Labels may be known in part: an entry of y is a class, a set of classes (``{"a", "b"}``: one of these), or None (any),
+    which says nothing. With sets of more than one class, but not all, the objective is no longer convex: it may have local
+    minima, and there is no certified `gap`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -134,7 +138,7 @@ class SoftmaxRegression(ClassifierMixin, Trained):
         "solver": solver_like,
         "prior": array(),
         "constraints": checked(check_constraints),
-        "class_weight": instance(str, Mapping, what="None, 'balanced' or a dict by class"),
+        "class_weight": class_weights,
         "max_iter": count(),
         "tol": real(0.0),
         "warm_start": flag,
@@ -214,14 +218,22 @@ class SoftmaxRegression(ClassifierMixin, Trained):
 
     @training
     def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> Self:
-        """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
+        """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing.
+
+        An entry of y is a class, a set of classes (one of these), or None (any).
+        """
         model = self._model()
         data = read_examples(self, X, y, sample_weight, self.class_weight)
-        model.check_prior(data.classes, data.codes)
+        if data.allowed is None:  # else the objective sees to it
+            model.check_prior(data.classes, data.codes)
         problem = Problem.of(model, data, check_constraints(self.constraints))
         solution = self._minimize(problem.target, self._warm_start(problem))
         restraint = Restraint(self.l2, self.l1, self.tol)
-        separated = None if problem.constrained else find_separation(solution.point, solution.status, restraint)
+        separated = None
+        if data.allowed is not None:
+            solution = problem.judged(solution)
+        elif not problem.constrained:
+            separated = find_separation(solution.point, solution.status, restraint)
         self._store(problem, solution if separated is None else replace(solution, status=Status.UNBOUNDED))
         if separated is None:
             self._warn_if_short(solution)
@@ -335,9 +347,9 @@ class SoftmaxRegression(ClassifierMixin, Trained):
             return np.asarray(scores[:, 0] + (self.log_prior_[1] - self.log_prior_[0]))
         return np.asarray(scores + self.log_prior_)
 
-    def predict(self, X: MatrixLike) -> LabelArray:
+    def predict(self, X: MatrixLike, **more: Any) -> LabelArray:
         """The most probable class."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, **more)
         return np.asarray(self.classes_[(scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(1)])
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
@@ -346,20 +358,6 @@ class SoftmaxRegression(ClassifierMixin, Trained):
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         return scores - Categorical(scores.shape[1]).log_partition(scores)[:, None]
-
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        return normalized(np.exp(self.predict_log_proba(X)))
-
-    def predict_marginals(self, X: MatrixLike) -> FloatArray:
-        """The same as `predict_proba`: the name that all Partita estimators share."""
-        return self.predict_proba(X)
-
-    def log_likelihood(self, X: MatrixLike, y: Labels) -> FloatArray:
-        """log p(y | x) of each example."""
-        scores = self.predict_log_proba(X)
-        codes = encode_examples(y, len(scores), "example", self.classes_).codes
-        return np.asarray(scores[np.arange(len(scores)), codes])
 
     def standard_errors(self, method: str = "information", reference: Hashable = None) -> FloatArray:
         """Standard errors of the estimates, from the training data (which are kept by reference, not copied).

@@ -8,8 +8,10 @@ import numpy as np
 
 from ...core.results import FloatArray
 from ...objectives.information import warn_of_many_weights
+from ...objectives.l1 import L1Point
 from ..objective.covariance import SEPARATED_CLASSES, covariance
 from ..objective.elastic_net import ElasticNetPoint
+from ..objective.latent import LatentPoint
 from .problem import Ended
 
 METHODS = ("information", "sandwich")
@@ -27,8 +29,10 @@ def variances(ended: Ended | None, l2: float, robust: bool, reference: int | Non
     if ended is None:
         raise ValueError("standard errors need the training data, which copies, files and streams do not keep: fit again")
     point, features = ended.point, ended.features
-    if isinstance(point, ElasticNetPoint):
+    if isinstance(point, ElasticNetPoint | L1Point):
         raise ValueError(NOT_WITH_L1)
+    if isinstance(point, LatentPoint):
+        raise ValueError("standard errors need classes that are known, one by one: y has sets of classes")
     if ended.constrained is not None and ended.constrained.active:
         raise ValueError(
             "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from ....core.arrays.simplex import normalized
 from ....core.parallel import Workers
-from ....core.parameters import Check, flag
+from ....core.parameters import Check, class_weights, flag
+from ....core.random import generator
 from ....core.results import FloatArray, IntArray
 from ....core.types import LabelArray, Labels, RandomState, SampleWeight, SolverLike
 from ....core.validation import check_weights
-from ....estimators.class_sets import encode_examples
+from ....estimators.class_sets import encode_examples, set_weights
+from ....estimators.classifier import drawn_classes, ranked_classes
 from ....estimators.trained import training
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs
 from ...data.reading import Sequences, read_training
 from ...data.sequences import SequenceData
-from ...data.types import Lengths
+from ...data.types import Label, Lengths
 from ...features.chain import ChainFeatures
 from ...structure.chain import Chain
 from ...structure.forbidden import BoolArray, Forbidden
@@ -57,6 +60,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     fit_intercept : bool
         Whether states have intercepts where X is numbers: then a shift of a column, or other units, change nothing beyond
         what `l2` means in them. Scores at the means of dense columns are penalised, so that hidden states stay within reach.
+    class_weight : dict, "balanced" or None
+        Weights of the labels, multiplied into the sample weights. A set of labels has the mean of theirs.
     init : {"left_right", "kmeans", "random"}
         Starts: ten iterations towards a guess of the hidden states, by the part of the sequence (the first state in the
         first part, and so on) or by clusters of attributes; or random weights.
@@ -88,7 +93,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     array(['rises', 'falls'], dtype='<U5')
     """
 
-    PARAMETERS: ClassVar[Mapping[str, Check]] = {**HiddenStates.PARAMETERS, "shared": flag}
+    PARAMETERS: ClassVar[Mapping[str, Check]] = {**HiddenStates.PARAMETERS, "shared": flag, "class_weight": class_weights}
 
     def __init__(
         self,
@@ -99,6 +104,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         start_end: bool = True,
         hashing: int | None = None,
         fit_intercept: bool = True,
+        class_weight: str | Mapping[Any, float] | None = None,
         init: str = "left_right",
         init_scale: float = 0.1,
         n_init: int = 1,
@@ -115,6 +121,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         self.start_end = start_end
         self.hashing = hashing
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.init = init
         self.init_scale = init_scale
         self.n_init = n_init
@@ -148,6 +155,9 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         data = read_training(X, lengths, self.hashing)
         labels = encode_examples(y, len(data), "sequence")
         weights = check_weights("sample_weight", sample_weight, len(data))
+        if self.class_weight is not None:
+            weights = weights * set_weights(self.class_weight, labels.classes, labels.allowed())
+            weights = check_weights("class_weight times sample_weight", weights, len(data))
         _check_not_empty(data, weights > 0.0)
         by_position = labels.take(np.repeat(np.arange(len(data)), data.lengths))
         return Examples.of(data, by_position, weights, X).compact()
@@ -206,6 +216,15 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     def predict_marginals(self, X: Sequences, lengths: Lengths = None) -> FloatArray:
         """The same as `predict_proba`: the name that all Partita estimators share."""
         return self.predict_proba(X, lengths)
+
+    def predict_kbest(self, X: Sequences, k: int, lengths: Lengths = None) -> list[list[tuple[Label, float]]]:
+        """The k most probable labels of each sequence, best first, each with its log-probability."""
+        return ranked_classes(self.predict_log_proba(X, lengths), self.classes_, k)
+
+    def sample(self, X: Sequences, size: int = 1, random_state: RandomState = None, lengths: Lengths = None) -> NDArray[Any]:
+        """Labels drawn at random by their probability, (n_sequences, size)."""
+        random = generator(self.random_state if random_state is None else random_state)
+        return drawn_classes(self.predict_proba(X, lengths), self.classes_, size, random)
 
     def predict(self, X: Sequences, lengths: Lengths = None) -> LabelArray:
         """The most probable label of every sequence."""
