@@ -31,7 +31,7 @@ def pictures(rng, count=6, height=5, width=4, labels=2):
 
 def objective(X, y, l2=1.0):
     data = read_graphs(X, True)
-    codes, classes = read_labels(y, data, None)
+    codes, classes, _ = read_labels(y, data, None)
     model = GraphCRF()
     model.kinds_, model.widths_ = list(data.factors), [1 if F is None else F.shape[1] for _, F in data.factors.values()]
     model.classes_, model.symmetric_ = classes["node"], False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.arrays.names import listed
 from ..core.arrays.unknown import is_unknown, refuse_ignored, refuse_spins
@@ -18,6 +19,8 @@ from .data import refuse_times
 MANY = 50
 #: States that nothing shows, from which one value looks like a code for something else.
 GAP = 5
+#: States that a set cannot hold.
+MOST = 2**31
 #: Numbers from which a state cannot be meant.
 LARGEST = 2**53
 #: What to do with labels.
@@ -99,6 +102,80 @@ def read_states(X: Any, names: Sequence[Any] | None = None, spins: bool = False)
     if found.max(initial=0) >= LARGEST or low <= -LARGEST:
         raise ValueError(f"X must hold integers, the state of each variable; got {found.max() if low > -LARGEST else low}")
     return found.astype(np.int64)
+
+
+def set_code(states: tuple[int, ...], count: int, sets: dict[tuple[int, ...], int]) -> int:
+    """The code of a sorted set of some of `count` states: the state if it is one, -1 for all, else -2 and below.
+
+    New sets are numbered, in `sets`.
+    """
+    if len(states) == 1:
+        return states[0]
+    return -1 if len(states) == count else -2 - sets.setdefault(states, len(sets))
+
+
+def sets_table(sets: dict[tuple[int, ...], int], width: int) -> NDArray[np.bool_] | None:
+    """Sets of states as rows of bool; None if there are none."""
+    if not sets:
+        return None
+    table = np.zeros((len(sets), width), bool)
+    for states, row in sets.items():
+        table[row, list(states)] = True
+    return table
+
+
+class StateSets:
+    """Cells of a table that hold sets of states, one of which is right: ``{0, 2}``.
+
+    Attributes
+    ----------
+    table : table
+        The same with None in their place.
+    """
+
+    def __init__(self, X: Any) -> None:
+        found = np.asarray(X)
+        self.table: Any = X
+        self.cells: dict[tuple[int, int], tuple[int, ...]] = {}
+        if found.dtype.kind != "O" or found.ndim != 2:
+            return
+        for cell, value in np.ndenumerate(found):
+            if isinstance(value, set | frozenset):
+                self.cells[cell] = _members(value)
+        if self.cells:
+            self.table = found.copy()
+            for cell in self.cells:
+                self.table[cell] = None
+
+    def raised(self, states: IntArray) -> IntArray:
+        """The states with the largest of each set in its place: what tells how many states there are."""
+        out = states.copy()
+        for cell, members in self.cells.items():
+            out[cell] = members[-1]
+        return out
+
+    def codes(self, states: IntArray, counts: IntArray) -> tuple[IntArray, NDArray[np.bool_] | None]:
+        """The states with codes of sets in their places, and the sets that they stand for."""
+        out = states.copy()
+        sets: dict[tuple[int, ...], int] = {}
+        for cell, members in self.cells.items():
+            if members[-1] >= counts[cell[1]]:
+                raise ValueError(
+                    f"X has the set {set(members)} in row {cell[0]}, but the states of variable {cell[1]} are 0 to "
+                    f"{counts[cell[1]] - 1}"
+                )
+            out[cell] = set_code(members, int(counts[cell[1]]), sets)
+        return out, sets_table(sets, int(np.max(counts)))
+
+
+def _members(states: Any) -> tuple[int, ...]:
+    """The states of a set, sorted."""
+    if not states or not all(isinstance(s, int | np.integer) and not isinstance(s, bool) and 0 <= s < MOST for s in states):
+        raise ValueError(
+            f"X holds the set {set(states)}: a set holds states, numbers from 0, and at least one; None, by itself, stands "
+            "for any"
+        )
+    return tuple(sorted(map(int, states)))
 
 
 def _numbers(table: Any) -> Any:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,17 +20,19 @@ from ...core.parameters import Check, checked, count, real, seed, threads, verbo
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
-from ...core.validation import check_weights
+from ...core.validation import check_count, check_weights
 from ...estimators.composite_fit import fit_weights
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ..data.sequences import ATTRIBUTES, SequenceData
 from ..data.types import Label, LabelSequences
 from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
 from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
 from ..structure.chain import Chain
+from .scores import ScoredSequences
 
 #: Lists of tokens, one for each sequence.
 TokenLists: TypeAlias = Sequence[Sequence[str]]
@@ -160,7 +163,8 @@ class BoltzmannChain(Trained):
         ----------
         X : list of lists of str
         y : list of lists of labels
-            Strings or integers; every label must be known.
+            Strings or integers; None where a label is unknown, or a set of labels one of which is right: they are summed
+            out, which takes ``likelihood="full"``, and the objective has local minima.
         sample_weight : array of shape (n_sequences,), optional
         """
         words = self._read_training(X, y, sample_weight)
@@ -171,6 +175,7 @@ class BoltzmannChain(Trained):
         composite, labels = composite_of(self.likelihood, self.random_state), words.labels
         objective = BoltzmannChainLikelihood(
             *(codes, labels.codes, words.offsets, np.append(np.ones(len(tokens)), unseen), len(labels.classes)),
+            sets=labels.sets,
             composite=composite,
             weights=words.weights,
             l2=float(self.l2),
@@ -198,7 +203,7 @@ class BoltzmannChain(Trained):
         if not kept:
             raise ValueError("X has no sequence with a position and a positive weight")
         flat, offsets = _tokens([X[i] for i in kept])
-        return Words(flat, offsets, _known(encode_labels([rows[i] for i in kept], offsets)), weights[kept])
+        return Words(flat, offsets, encode_labels([rows[i] for i in kept], offsets).compact(), weights[kept])
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
@@ -243,12 +248,24 @@ class BoltzmannChain(Trained):
 
     def predict(self, X: TokenLists) -> list[list[Label]]:
         """The most probable labels of each sequence, given its tokens, by the Viterbi algorithm."""
+        scored = self._scored(X)
+        return scored.decode(scored.viterbi())
+
+    def predict_kbest(self, X: TokenLists, k: int) -> list[list[tuple[list[Label], float]]]:
+        """The k most probable labellings of each sequence given its tokens (n-best), best first, each with its
+        log-probability.
+
+        Fewer than k where a sequence has fewer.
+        """
+        check_count("k", k, minimum=1)
+        return self._scored(X).kbest(k)
+
+    def _scored(self, X: TokenLists) -> ScoredSequences:
+        """Sequences with the scores of their labels, given the tokens."""
         x, offsets = self._read(X)
-        chain = self._chain(offsets)
-        codes = np.zeros(0, np.int64)
-        if chain is not None:
-            codes = chain.argmax((self.token_weights_[x], self.transition_weights_))[0]
-        return self._decode(codes, offsets)
+        data = SequenceData.unchecked(sp.csr_matrix((len(x), 0)), offsets, None, None, ATTRIBUTES)
+        scores = self.token_weights_[x], self.transition_weights_
+        return ScoredSequences(data, self.classes_.tolist(), self._chain(offsets), scores)
 
     @overload
     def predict_marginals(self, X: TokenLists, as_array: Literal[False] = False) -> list[list[dict[Label, float]]]: ...
@@ -262,23 +279,25 @@ class BoltzmannChain(Trained):
         For each sequence a list of dicts ``{label: probability}``; with `as_array`, an array of shape (positions, labels)
         in the order of `classes_`.
         """
-        x, offsets = self._read(X)
-        chain, P = self._chain(offsets), np.zeros((0, len(self.classes_)))
-        if chain is not None:
-            P = normalized(chain.infer((self.token_weights_[x], self.transition_weights_)).marginals[0])
+        scored = self._scored(X)
+        P, offsets = normalized(scored.marginals()), scored.offsets
         if as_array:
             return split(P, offsets)
         labels = self.classes_.tolist()
         return split([dict(zip(labels, row, strict=True)) for row in P.tolist()], offsets)
 
     def joint_log_proba(self, X: TokenLists, y: LabelSequences) -> FloatArray:
-        """Log-probability of the tokens and labels of each sequence, among all of its length."""
+        """Log-probability of the tokens and labels of each sequence, among all of its length.
+
+        Of labels that are None or sets, it is that of all that agree.
+        """
         x, offsets = self._read(X)
-        labels = _known(encode_labels(y, offsets, self.classes_))
+        labels = encode_labels(y, offsets, self.classes_)
         chain, out = self._chain(offsets), np.zeros(len(offsets) - 1)
         if chain is None:
             return out
-        scores = chain.score((self.token_weights_[x], self.transition_weights_), labels.codes)
+        allowed = np.where(labels.allowed(), self.token_weights_[x], -np.inf)
+        scores = chain.log_partition((allowed, self.transition_weights_))
         lengths, which = np.unique(np.diff(chain.offsets), return_inverse=True)
         out[np.diff(offsets) > 0] = scores - self._chain_of_labels(lengths).log_partition(self._label_scores(lengths))[which]
         return out
@@ -288,12 +307,9 @@ class BoltzmannChain(Trained):
         return self.joint_log_proba(X, y)
 
     def score(self, X: TokenLists, y: LabelSequences) -> float:
-        """The share of positions whose label is predicted right."""
+        """The share of right labels, one of the set where y has a set; positions where y is None do not count."""
         found = list(itertools.chain.from_iterable(self.predict(X)))
-        labels = encode_labels(y, _tokens(X)[1])
-        if not found:
-            raise ValueError("y holds no label at all, and a score needs one")
-        return float(np.mean([a == b for a, b in zip(labels.values().tolist(), found, strict=True)]))
+        return encode_labels(y, _tokens(X)[1]).share_right(found, np.ones(len(found)))
 
     def sample(
         self, lengths: ArrayLike, random_state: RandomState = None
@@ -342,9 +358,3 @@ def _tokens(X: TokenLists) -> tuple[list[str], IntArray]:
     if wrong is not None:
         raise ValueError(f"tokens must be strings, got {wrong!r}")
     return flat, np.concatenate(([0], np.cumsum([len(row) for row in X], dtype=np.int64)))
-
-
-def _known(labels: Labels) -> Labels:
-    if labels.sets is not None:
-        raise ValueError("every label must be known, but y has None or sets of labels: leave out sequences that have them")
-    return labels

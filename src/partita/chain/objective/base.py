@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -27,6 +26,7 @@ from ..kernels.tuples import WHOLE, Chains, Totals, Weights, Windows
 from ..structure.forbidden import Forbidden
 from ..structure.forward_backward import ChainSums, transition_factors
 from .counts import observed
+from .partial import Partial
 
 #: The power of the diagonal of the Hessian that scales steps: full scaling overcorrects rare features.
 POWER = 0.25
@@ -88,7 +88,7 @@ class ChainObjective(PenalizedObjective):
         self.forbidden: Forbidden = Forbidden() if forbidden is None else forbidden
         if not isinstance(self.forbidden, Forbidden):
             raise ValueError(f"forbidden must be Forbidden(transitions, starts, ends), got {type(forbidden).__name__}")
-        self.partial: _Partial | None = self._partial()
+        self.partial: Partial | None = Partial.of(self.y, self.sets, features.offsets, self.weights)
         self.convex: bool = self.partial is None
         transitions, *ends = self.forbidden
         self.ruled: bool = transitions is not None or any(rule is not None and bool(rule.any()) for rule in ends)
@@ -102,20 +102,6 @@ class ChainObjective(PenalizedObjective):
     def _offers(self, plain: bool) -> frozenset[Capability]:
         """The capabilities; `plain` says that all labels are known, none are forbidden, and there is no linear term."""
         return frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.MODEL})
-
-    def _partial(self) -> _Partial | None:
-        """What is known of the chains with unknown labels."""
-        unknown = np.flatnonzero(np.add.reduceat(self.y < 0, self.features.offsets[:-1]))
-        if not len(unknown):
-            return None
-        rows = np.concatenate([np.arange(*self.features.offsets[s : s + 2]) for s in unknown])
-        allowed = np.zeros((len(rows), self.features.n_labels), bool)
-        y = self.y[rows]
-        known = y >= 0
-        allowed[np.flatnonzero(known), y[known]] = True
-        allowed[~known] = self.sets[-1 - y[~known]]
-        offsets = np.concatenate(([0], np.cumsum(self.lengths[unknown])))
-        return _Partial(unknown, rows, offsets, np.where(allowed, 0.0, -np.inf), self.weights[unknown])
 
     def _statistics(self) -> FloatArray:
         """The features of the chains that are fully known, summed with weights."""
@@ -235,17 +221,6 @@ class ChainObjective(PenalizedObjective):
         )
 
 
-@dataclass(frozen=True)
-class _Partial:
-    """The chains with unknown labels: their numbers, rows, offsets among those, -inf for labels ruled out, and weights."""
-
-    chains: IntArray
-    rows: IntArray
-    offsets: IntArray
-    clamp: FloatArray
-    weights: FloatArray
-
-
 class ChainObjectivePoint(PenalizedPoint):
     """A likelihood of chains at one parameter vector: a value, a gradient, and curvature by products."""
 
@@ -284,7 +259,7 @@ class ChainObjectivePoint(PenalizedPoint):
         o, (U, A), partial = self.objective, self.scores, self.objective.partial
         if partial is None:
             return None
-        return ChainSums(U[partial.rows] + partial.clamp, A, partial.offsets, partial.weights, o.workers)
+        return partial.sums(U[partial.rows], A, o.workers)
 
     def residual(self) -> Scores:
         """Marginals less those of the labels that are not fully known."""

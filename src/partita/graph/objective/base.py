@@ -28,11 +28,17 @@ class GraphObjective(PenalizedObjective, Generic[P]):
     size: int
 
     def __init__(
-        self, features: TiedTables, y: ArrayLike, weights: Any, penalty: float | FloatArray, base: FloatArray | None
+        self,
+        features: TiedTables,
+        y: ArrayLike,
+        weights: Any,
+        penalty: float | FloatArray,
+        base: FloatArray | None,
+        sets: NDArray[np.bool_] | None = None,
     ) -> None:
         graph = features.graph
         self.features, self.graph, self.size = features, graph, features.size
-        self.states: IntArray = check_states(graph, y, "y")
+        self.states: IntArray = check_states(graph, y, "y", sets)
         if len(self.states) != 1 and graph.n_examples != 1:
             raise ValueError(f"y must be one row for a union of {graph.n_examples} graphs, got {len(self.states)} rows")
         self.n_examples: int = max(len(self.states), graph.n_examples)

@@ -61,7 +61,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
     features : TiedTables
         The map A and its graph.
     y : int array of shape (n_variables,) or (n_rows, n_variables)
-        States; -1 where unknown. With several rows the graph must be a single example.
+        States; -1 where unknown, ``-2 - k`` where in row k of `sets`. With several rows the graph must be a single example.
     weights : array, optional
         Of the examples, or of the rows.
     penalty : float or array of shape (size,)
@@ -73,6 +73,8 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         that these must fit exact sums.
     options : dict, optional
         Of the engine.
+    sets : bool array of shape (n_sets, most states), optional
+        Sets of states, one of which is right.
     inexact : bool
         Messages need only settle as far as the last decrease of F tells a next one from noise. What they lack is part of the
         gap.
@@ -94,9 +96,10 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         base: FloatArray | None = None,
         engine: str = "auto",
         options: Mapping[str, Any] | None = None,
+        sets: NDArray[np.bool_] | None = None,
         inexact: bool = False,
     ) -> None:
-        super().__init__(features, y, weights, penalty, base)
+        super().__init__(features, y, weights, penalty, base, sets)
         graph, states = self.graph, self.states
         check_choice("engine", engine, LIKELIHOOD_ENGINES)
         self.options = dict(options or {})
@@ -114,7 +117,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
             graph.tree(**self.options)  # refuses here, before any work, what does not fit
         if self.engine == "planar":
             check_no_fields(graph, features.matrix, self.base, **self.options)
-        self.evidence: Evidence = Evidence(graph, states)
+        self.evidence: Evidence = Evidence(graph, states, sets)
         by_cell = self.weights.reshape(len(states), graph.n_examples)
         self.mass: FloatArray = by_cell.sum(0)  # of each example of the graph
         self.entry_mass: NDArray[Any] = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))

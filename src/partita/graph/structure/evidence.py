@@ -25,7 +25,9 @@ class Evidence:
     ----------
     graph : FactorGraph
     states : int array of shape (n_rows, n_variables) or (n_variables,)
-        States; -1 where they are not known.
+        States; -1 where they are not known, ``-2 - k`` where they are in row k of `sets`.
+    sets : bool array of shape (n_sets, most states), optional
+        Sets of states that a variable may be in. A row may be longer than a variable has states.
 
     Attributes
     ----------
@@ -33,7 +35,7 @@ class Evidence:
         The unknown variables of all rows as one graph, an example for each row and example of `graph` that has any. Known
         variables are gone from the factors. None if everything is known.
     index : int array
-        Potentials of `rest` are ``potentials[index]``.
+        Potentials of `rest` are ``potentials[index]``. Of variables in a set, it has the states of the set only.
     rest_rows, rest_examples : int arrays
         The row, and the example of `graph`, of every example of `rest`.
     variable_rows, variables : int arrays
@@ -56,9 +58,10 @@ class Evidence:
     rest_rows: IntArray
     rest_examples: IntArray
 
-    def __init__(self, graph: FactorGraph, states: ArrayLike) -> None:
+    def __init__(self, graph: FactorGraph, states: ArrayLike, sets: NDArray[np.bool_] | None = None) -> None:
         self.graph = graph
-        self.states: IntArray = check_states(graph, states)
+        self.states: IntArray = check_states(graph, states, sets=sets)
+        self._lists = _allowed_states(graph, sets)
         self.n_rows: int = len(self.states)
         unknown = self.states < 0
         self.variable_rows, self.variables = (part.astype(np.int64) for part in np.nonzero(unknown))
@@ -71,11 +74,14 @@ class Evidence:
             place, mask = self._places(partial, factors, scope, strides)
             row, f = np.nonzero(mask)
             free = (mask[row, f][:, None] >> np.arange(scope.shape[1])) & 1
-            shapes, shape_of = np.unique(np.where(free > 0, counts[f], 0), axis=0, return_inverse=True)
-            for s, shape in enumerate(shapes):
+            kinds = np.where(free > 0, np.maximum(-1 - self.states[partial[row][:, None], scope[f]], 0), -1)
+            cases, case_of = np.unique(np.hstack([np.where(free > 0, counts[f], 0), kinds]), axis=0, return_inverse=True)
+            for s, case in enumerate(cases):
+                shape, kind = np.split(case, 2)
                 axes = np.flatnonzero(shape)
-                cells = np.flatnonzero(shape_of.ravel() == s)
-                digits = np.indices(tuple(shape[axes])).reshape(len(axes), -1)
+                cells = np.flatnonzero(case_of.ravel() == s)
+                allowed = [self._list(kind[a], shape[a]) for a in axes]
+                digits = np.array(np.meshgrid(*allowed, indexing="ij")).reshape(len(axes), -1)
                 r, k = row[cells], f[cells]
                 index.append((place[r, k][:, None] + strides[k][:, axes] @ digits).ravel())
                 scopes.append(number[partial[r][:, None], scope[k][:, axes]])
@@ -87,7 +93,14 @@ class Evidence:
         self.rest: FactorGraph | None = None
         if len(self.variables):
             counts = graph.cardinalities[self.variables]
+            if len(self._lists) > 1:
+                kinds = -1 - self.states[unknown]
+                counts = np.array([len(self._list(*pair)) for pair in zip(kinds.tolist(), counts.tolist(), strict=True)])
             self.rest = FactorGraph(counts, scopes, examples=examples.ravel(), n_jobs=graph.n_jobs)
+
+    def _list(self, kind: int, count: int) -> IntArray:
+        """The states that a variable of `count` states may be in: all, or those of a set."""
+        return np.arange(count) if kind == 0 else self._lists[kind]
 
     def _places(self, rows: Any, factors: IntArray, scope: IntArray, strides: IntArray) -> tuple[IntArray, IntArray]:
         """For rows and factors, the entry (as if unknown states were 0), and bits that say which variables are unknown."""
@@ -138,7 +151,11 @@ class Evidence:
         """The states, with those of `rest` where they were unknown."""
         states = self.states.copy()
         if rest_states is not None:
-            states[self.variable_rows, self.variables] = rest_states
+            found = np.array(rest_states, dtype=np.int64)
+            kinds = -1 - states[self.variable_rows, self.variables]
+            for kind in np.unique(kinds[kinds > 0]).tolist():
+                found[kinds == kind] = self._lists[kind][found[kinds == kind]]
+            states[self.variable_rows, self.variables] = found
         return states
 
     def variable_marginals(self, rest_marginals: FloatArray | None) -> list[FloatArray]:
@@ -155,7 +172,7 @@ class Evidence:
                 strict=True,
             )
             for row, v, p in parts:
-                out[v][row] = p
+                out[v][row, self._list(-1 - self.states[row, v], len(out[v][row]))] = p
         return out
 
 
@@ -167,17 +184,34 @@ def answered_point(graph: FactorGraph, y: ArrayLike) -> FloatArray:
     return indicator(graph, states[0])
 
 
-def check_states(graph: FactorGraph, states: ArrayLike, name: str = "states") -> IntArray:
-    """States as a matrix of int64, -1 where unknown."""
+def _allowed_states(graph: FactorGraph, sets: NDArray[np.bool_] | None) -> list[IntArray]:
+    """The states of each set, after the list of a variable about which nothing is known, which is not used."""
+    if sets is None:
+        return [np.zeros(0, np.int64)]
+    return [np.zeros(0, np.int64), *(np.flatnonzero(row).astype(np.int64) for row in sets)]
+
+
+def check_states(
+    graph: FactorGraph, states: ArrayLike, name: str = "states", sets: NDArray[np.bool_] | None = None
+) -> IntArray:
+    """States as a matrix of int64, -1 where unknown, ``-2 - k`` where they are in row k of `sets`."""
     shape = f"integers, one for each of {graph.n_variables} variables"
     found = np.atleast_2d(whole_array(name, states, shape))
     if found.ndim != 2 or found.shape[1] != graph.n_variables:
         raise ValueError(f"{name} must be {shape}; got {found.shape} of {found.dtype}")
-    bad = (found < -1) | (found >= graph.cardinalities)
+    bad = (found < (-1 if sets is None else -1 - len(sets))) | (found >= graph.cardinalities)
     if bad.any():
         row, v = np.argwhere(bad)[0]
         raise ValueError(
             f"{name} has {found[row, v]} for variable {v} in row {row}; its states are 0 to {graph.cardinalities[v] - 1}"
             " (-1 for unknown)"
         )
-    return found.astype(np.int64)
+    found = found.astype(np.int64)
+    if sets is not None:
+        first = np.where(sets.any(axis=1), sets.argmax(axis=1), sets.shape[1])
+        last = np.where(sets.any(axis=1), sets.shape[1] - 1 - sets[:, ::-1].argmax(axis=1), sets.shape[1])
+        row, v = np.nonzero(found < -1)
+        kinds = -2 - found[row, v]
+        if (first[kinds] == sets.shape[1]).any() or (last[kinds] >= graph.cardinalities[v]).any():
+            raise ValueError(f"{name} has a set of states that is empty, or holds a state that its variable does not have")
+    return found
