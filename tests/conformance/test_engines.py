@@ -15,7 +15,7 @@ from partita import ConvergenceWarning, Status
 from partita.core import parallel
 from partita.graph.structure import factor_graph
 from partita.matching.structure import common
-from partita.softmax import ENGINES as EXACT_ONLY
+from partita.softmax import ENGINES as OF_LABELS
 from partita.tree.structure import spanning_tree
 
 ACYCLIC = ("FactorGraph without cycles", "FactorGraph of triples", "FactorGraph of several examples")
@@ -26,6 +26,8 @@ B_MATCHINGS = ("BMatching", "BMatching with fewer edges", "BMatching without sid
 SEVERAL = ("FactorGraph", "BipartiteMatching", "Matching", "BMatching", "BayesNet")
 ALONE = tuple(name for name in STRUCTURES if not name.startswith(SEVERAL))
 TREES = tuple(name for name in ALONE if name.startswith("SpanningTree"))
+LABELS = tuple(name for name in ALONE if name not in TREES)
+EXACT = ("auto", "exact")
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,12 @@ ENGINES = {
     "trw with a certificate": Engine(GRAPHS, "trw", {"certify": True}, exact=ACYCLIC, side="above", stops=BRIEF),
     "mean_field": Engine(GRAPHS, "mean_field", {"n_starts": 3}, side="below", stops=BRIEF),
     "gibbs": Engine(GRAPHS, "gibbs", {"n_samples": 100, "burn_in": 10}, drawn=True, knows=False),
-    "graph frank_wolfe": Engine(
-        ("FactorGraph", "FactorGraph by union", "FactorGraph without cycles"),  # every variable has a factor of its own
-        "frank_wolfe",
-        side="above",
-        stops=BRIEF,
-    ),
+    "graph frank_wolfe": Engine(GRAPHS, "frank_wolfe", side="above", stops=BRIEF),
     "graph perturb_and_map": Engine(GRAPHS, "perturb_and_map", {"n_samples": 50}, drawn=True),
     "planar": Engine(("FactorGraph by union",), "planar", exact=GRAPHS, finite=True, takes=without_fields),
     "network auto": Engine(("BayesNet",), "auto", exact=("BayesNet",)),
     "network bp": Engine(("BayesNet",), "bp", exact=("BayesNet",)),
+    "network frank_wolfe": Engine(("BayesNet",), "frank_wolfe", side="above", stops=BRIEF),
     "matching auto": Engine(MATCHINGS, "auto", exact=MATCHINGS),
     "matching exact": Engine(MATCHINGS, "exact", exact=MATCHINGS),
     "bethe": Engine(MATCHINGS, "bethe", stops=BRIEF),
@@ -112,8 +110,9 @@ ENGINES = {
     "b-matching bethe, plain entropy": Engine(B_MATCHINGS, "bethe", {"rho": 0.5}, side="above", stops=BRIEF),
     "b-matching frank_wolfe": Engine(B_MATCHINGS, "frank_wolfe", {"tol": 1e-4}, stops=BRIEF),
     "b-matching perturb_and_map": Engine(B_MATCHINGS, "perturb_and_map", {"n_samples": 50}, drawn=True),
-    "tree frank_wolfe": Engine(TREES, "frank_wolfe", {"tol": 1e-5}, side="above", finite=True, stops=BRIEF),
-    **{f"others {name}": Engine(ALONE, name, exact=ALONE) for name in EXACT_ONLY},
+    "tree frank_wolfe": Engine(TREES, "frank_wolfe", {"tol": 1e-5}, side="above", stops=BRIEF),
+    "label frank_wolfe": Engine(LABELS, "frank_wolfe", side="below", stops=BRIEF),
+    **{f"others {name}": Engine(ALONE, name, exact=ALONE) for name in EXACT},
 }
 EVERY = [(engine, name) for engine, row in ENGINES.items() for name in row.on]
 pairs = pytest.mark.parametrize(("engine", "name"), EVERY)
@@ -134,7 +133,7 @@ def test_every_engine_is_in_the_table():
     assert named(MATCHINGS) == set(common.ENGINES)
     assert named(B_MATCHINGS) == set(common.ENGINES)
     assert named(TREES) == set(spanning_tree.ENGINES)
-    assert named(set(ALONE) - set(TREES)) == set(EXACT_ONLY)
+    assert named(LABELS) == set(OF_LABELS)
     assert {name for row in ENGINES.values() for name in row.on} == set(STRUCTURES)
 
 
@@ -249,8 +248,6 @@ def test_threads_change_no_bit(engine, name, monkeypatch):
         structure = row.make(n_jobs)
         whole, potentials = row.join(structure, alone) if row.join else (structure, alone[0])
         potentials = engine.takes(whole, potentials)
-        if engine.name == "frank_wolfe" and whole is not structure:  # which takes no union
-            whole, potentials = structure, np.stack(alone)
         result = engine.infer(whole, potentials, **({"random_state": 0} if engine.drawn else {}))
         found.append((result.log_z, *arrays(result.marginals), result.lower, result.upper))
     for one, two in zip(*found, strict=True):

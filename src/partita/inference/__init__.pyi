@@ -18,6 +18,7 @@ from .entropies import (
     IndependentEntropy as IndependentEntropy,
     PartGroup as PartGroup,
     SeparableEntropy as SeparableEntropy,
+    TableEntropy as TableEntropy,
 )
 from .oracle import Answer as Answer, Oracle as Oracle, UserOracle as UserOracle
 from .parts import Parts as Parts, infer_parts as infer_parts

@@ -134,6 +134,47 @@ class IndependentEntropy(SeparableEntropy):
         return group_terms(np.ones(size), np.zeros(size), np.zeros(0), none, none)
 
 
+class TableEntropy(PlainEntropy):
+    """``sum_e count_e h(tau_e)`` with ``h(t) = -t log t``: sums of entropies of tables, counted as often as each entry says.
+
+    With one for the tables of the cliques of a junction tree and minus one for those of its separators, it is the entropy.
+
+    Parameters
+    ----------
+    counts : array
+        Of the entries of all tables.
+    exact : bool
+        Whether it is the entropy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita.inference import Parts, TableEntropy, infer_parts
+    >>> one = Parts(3, lambda scores: np.eye(3)[np.argmax(scores)])
+    >>> np.exp(infer_parts(one, np.log([1.0, 2.0, 5.0]), TableEntropy(np.ones(3), exact=True)).log_z).round(4)
+    array([8.])
+    """
+
+    def __init__(self, counts: FloatArray, exact: bool = False) -> None:
+        self.counts, self.exact = np.asarray(counts, dtype=np.float64), check_flag("exact", exact)
+        self.upper: bool = self.exact
+
+    def value(self, tau: FloatArray) -> float:
+        return -float(self.counts @ (tau * np.log(np.maximum(tau, TINY))))
+
+    def gradient(self, tau: FloatArray) -> FloatArray:
+        return np.asarray(-self.counts * (1.0 + np.log(np.maximum(tau, TINY))))
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        used = np.flatnonzero(direction)
+        d, t, counted = direction[used], tau[used], direction[used] * self.counts[used]
+        return lambda step: -float(counted @ (1.0 + np.log(np.maximum(t + step * d, TINY))))
+
+    def terms(self, size: int) -> GroupTerms:
+        none = np.zeros(0, np.int64)
+        return group_terms(np.zeros(size), self.counts, np.zeros(0), none, none)
+
+
 class PartGroup(NamedTuple):
     """Parts of which at most `b` are chosen, or exactly so many."""
 

@@ -17,7 +17,7 @@ from ..core.errors import NumericalError
 from ..core.results import FloatArray, Result, Status
 from ..numerics.exchanges import GroupTerms
 from .covering import covering
-from .entropies import Entropy
+from .entropies import Entropy, TableEntropy
 from .frank_wolfe import NOISE, FreeEnergy, maximize
 from .oracle import Answer, Oracle, oracle_name
 
@@ -94,30 +94,34 @@ class Parts:
             raise ValueError(f"{what} must be zeros and ones; it has {float(given[part])!r} for part {part}")
         return out
 
+    def asked(self, scores: FloatArray) -> Any:
+        """Scores in the form in which the solver is given them, which it may change."""
+        return scores.copy()
+
     def best(self, scores: FloatArray) -> FloatArray:
         """The best configuration, as the solver has it."""
         self.calls += 1
-        given = scores.copy()  # it may be changed
+        given, where = self.asked(scores), f" for {self.name}" if self.name else ""
         try:
             found = self._solver(given)
         except (KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
-            where = f" for {self.name}" if self.name else ""
             raise RuntimeError(f"{self.solver} failed{where}: {type(error).__name__}: {error}") from error
         if isinstance(found, Answer):
             self.delta, found = max(self.delta, found.delta), found.point
-        return self.configuration(found, f"the answer of {self.solver}", NEARLY)
+        return self.configuration(found, f"the answer of {self.solver}{where}", NEARLY)
+
+    def rival(self, scores: FloatArray) -> float:
+        """The score of a configuration found without the solver, which may not be better than its answer."""
+        return -np.inf  # nobody else knows the configurations
 
     def first(self, observed: FloatArray | None = None) -> FloatArray:
         """Configurations that have, and lack, whatever can be had and lacked, one per row. The one observed must be the best
         for scores of 1 on its parts and -1 on others: else it is none, or the solver does not find the best."""
 
         def ask(scores: FloatArray) -> FloatArray:
-            try:
-                vertex = self.best(scores)
-            except ValueError as error:
-                raise ValueError(f"{self.name}: {error}" if self.name else str(error)) from None
+            vertex = self.best(scores)
             if observed is not None:
                 check_best(self, scores, vertex, observed)
             return vertex
@@ -181,7 +185,7 @@ class PartsEnergy(FreeEnergy):
         return vertex
 
     def rival(self, scores: FloatArray, vertex: FloatArray) -> float:
-        return -np.inf  # nobody else knows the configurations
+        return self.parts.rival(scores)
 
     def start(self) -> FloatArray:
         if self._first is None:
@@ -216,7 +220,14 @@ def infer_parts(
     >>> infer_parts(one, np.zeros(3), IndependentEntropy()).marginals.round(3)
     array([[0.333, 0.333, 0.333]])
     """
-    energy = PartsEnergy(parts, parts.scores(scores), entropy)
+    return infer_checked(parts, parts.scores(scores), entropy, tol, max_iter, variant)
+
+
+def infer_checked(
+    parts: Parts, scores: FloatArray, entropy: Entropy, tol: float = 1e-6, max_iter: int = 1000, variant: str = "blended"
+) -> Result:
+    """`infer_parts` of scores that were checked."""
+    energy = PartsEnergy(parts, scores, entropy)
     tau, value, gap, calls = maximize(energy, variant, tol, max_iter)
     gap += parts.delta
     log_z, certificate = np.array([value]), np.array([gap])
@@ -231,4 +242,5 @@ def infer_parts(
         residual=gap,
         tol=tol + parts.delta,
     )
-    return result.within(np.array([energy.lower()]), log_z + certificate if entropy.upper else np.full(1, np.inf))
+    low = log_z.copy() if isinstance(entropy, TableEntropy) and entropy.exact else np.array([energy.lower()])
+    return result.within(low, log_z + certificate if entropy.upper else np.full(1, np.inf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from ..core.parallel import Workers
 from ..core.random import generator
 from ..core.results import FloatArray, Result
 from ..core.validation import check_choice, check_count, check_no_options
+from ..inference.black_box import Example, infer_black_box
+from ..inference.entropies import TableEntropy
 from .kernels import categorical as kernels
 
-ENGINES = ("auto", "exact")
+ENGINES = ("auto", "exact", "frank_wolfe")
 
 
 def _log_prior(prior: ArrayLike | None, size: int) -> FloatArray:
@@ -136,8 +139,9 @@ class Categorical:
         return np.asarray(u[offsets[:-1] + self._labels(y, offsets)])
 
     def log_partition(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> FloatArray:
-        """log Z of each example. The engine is exact and has no options."""
-        check_choice("engine", engine, ENGINES)
+        """log Z of each example; see `infer` for engines and options."""
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            return self.infer(potentials, engine, **options).log_z
         check_no_options(engine, options)
         u, offsets, _ = self.scores(potentials)
         out = np.empty(len(offsets) - 1)
@@ -145,7 +149,21 @@ class Categorical:
         return out
 
     def infer(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> Result:
-        """log Z and the probability of every label. The engine is exact and has no options."""
+        """log Z and the probability of every label.
+
+        Parameters
+        ----------
+        engine : {"auto", "exact", "frank_wolfe"}
+            ``"frank_wolfe"`` asks a solver for best labels and nothing else; log Z is right up to its certificate.
+        options
+            Of ``"frank_wolfe"``: `oracle`, a function of the potentials of one example (the base measure added), or an
+            object with ``argmax``, that returns its best label; `entropy`, `variant`, `tol`, `max_iter`.
+        """
+        if engine == "frank_wolfe":
+            u, offsets, shape = self.scores(potentials)
+            rows = enumerate(np.split(u, offsets[1:-1]))
+            marginals, result = infer_black_box([self._example(row, f"example {i}") for i, row in rows], **options)
+            return replace(result, marginals=np.concatenate(marginals).reshape(shape))
         log_z = self.log_partition(potentials, engine, **options)
         u, offsets, shape = self.scores(potentials)
         counts, first = np.diff(offsets), offsets[:-1]
@@ -153,6 +171,23 @@ class Categorical:
             shares = np.exp(u - np.repeat(np.maximum.reduceat(u, first), counts))
         marginals = shares / np.repeat(np.add.reduceat(shares, first), counts)
         return Result(log_z, marginals.reshape(shape), lower=log_z, upper=log_z)
+
+    def _example(self, row: FloatArray, name: str) -> Example:
+        """One example, of a single label, as a black box. Its entropy is that of a table: exact."""
+        labels, entropy = np.eye(len(row)), TableEntropy(np.ones(len(row)), exact=True)
+        ends = np.array([0, len(row)])
+        return Example(
+            row,
+            entropy,
+            self._asked,
+            lambda y: labels[self._labels(np.reshape(y, (-1,)), ends)[0]],
+            lambda scores: labels[int(np.argmax(scores))],
+            name,
+        )
+
+    def _asked(self, scores: FloatArray) -> FloatArray:
+        """Scores of the labels of one example in the form of its potentials."""
+        return scores.copy()
 
     def argmax(self, potentials: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
         """The best label of each example and its score."""
@@ -224,6 +259,9 @@ class Binary(Categorical):
         if s.ndim != 2 or s.shape[1] != 1:
             raise ValueError(f"potentials must have shape (examples, 1), the log-odds; got {s.shape}")
         return super().scores(np.hstack([np.zeros_like(s), s]), possible)
+
+    def _asked(self, scores: FloatArray) -> FloatArray:
+        return scores[1:] - scores[:1]
 
     def loss(
         self, u: FloatArray, y: NDArray[np.int64], w: FloatArray, workers: Workers

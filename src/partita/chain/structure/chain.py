@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_no_options
+from ...inference.black_box import infer_black_box
 from ...softmax import ENGINES
 from ..kernels import forward_backward_log, viterbi
+from .black_box import sequence_example, split_parts
 from .forward_backward import ChainSums
 
 Potentials = tuple[ArrayLike, ArrayLike]
@@ -132,8 +135,9 @@ class Chain:
         return out
 
     def log_partition(self, potentials: Potentials, engine: str = "auto", **options: Any) -> FloatArray:
-        """log Z of each sequence. The engine is exact and has no options."""
-        check_choice("engine", engine, ENGINES)
+        """log Z of each sequence; see `infer` for engines and options."""
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            return self.infer(potentials, engine, **options).log_z
         check_no_options(engine, options)
         E, A = self._potentials(potentials)
         if np.ndim(potentials[1]) == 2:
@@ -145,16 +149,48 @@ class Chain:
         return log_z
 
     def infer(self, potentials: Potentials, engine: str = "auto", **options: Any) -> Result:
-        """Forward-backward: log Z, and as marginals the pair of label probabilities and of expected transitions.
+        """log Z of each sequence, and as marginals the pair of label probabilities and of expected transitions.
 
-        Expected transitions are summed over all positions if the pairwise potentials are shared. The engine is exact and
-        has no options.
+        Expected transitions are summed over all positions if the pairwise potentials are shared.
+
+        Parameters
+        ----------
+        engine : {"auto", "exact", "frank_wolfe"}
+            ``"exact"`` is forward-backward. ``"frank_wolfe"`` asks a solver for best labellings and nothing else; log Z is
+            right up to its certificate.
+        options
+            Of ``"frank_wolfe"``: `oracle`, a function of the potentials of one sequence (a pair, with a matrix for each
+            position), or an object with ``argmax``, that returns its best labelling (default: Viterbi's recursion);
+            `entropy`, `variant`, `tol`, `max_iter`.
         """
-        check_choice("engine", engine, ENGINES)
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            return self._frank_wolfe(potentials, options)
         check_no_options(engine, options)
         E, A = self._potentials(potentials)
         log_z, P, C = self._infer(E, A, shared=np.ndim(potentials[1]) == 2)
         return Result(log_z, (P, C), lower=log_z, upper=log_z)
+
+    def _frank_wolfe(self, potentials: Potentials, options: dict[str, Any]) -> Result:
+        self.argmax(potentials)  # refuses what forbids every labelling
+        E, A = self._potentials(potentials)
+        n, shared, examples = self.n_labels, np.ndim(potentials[1]) == 2, []
+        ends = list(itertools.pairwise(self.offsets.tolist()))
+        for i, (lo, hi) in enumerate(ends):
+            pairs = np.broadcast_to(A, (hi - lo, n, n)) if shared else A[lo:hi]
+            examples.append(sequence_example(Chain(n, [hi - lo], self.workers.threads), E[lo:hi], pairs, f"sequence {i}"))
+        found, result = infer_black_box(examples, **options)
+        parts = [split_parts(tau, hi - lo, n) for tau, (lo, hi) in zip(found, ends, strict=True)]
+        P, C = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return replace(result, marginals=(P, C.sum(0) if shared else C))
+
+    def indicators(self, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Labellings as zeros and ones: labels at positions (positions, labels), and pairs of labels at t - 1 and t
+        (positions, labels, labels), zeros at first positions."""
+        labels, n = self._labels(y), self.n_labels
+        inner = np.setdiff1d(np.arange(self.n_positions), self.offsets)
+        pairs = np.zeros((self.n_positions, n, n))
+        pairs[inner, labels[inner - 1], labels[inner]] = 1.0
+        return np.eye(n)[labels], pairs
 
     def pair_marginals(self, potentials: Potentials) -> FloatArray:
         """Probability of every pair of labels at t - 1 and t, shape (positions, labels, labels); zero at first positions."""

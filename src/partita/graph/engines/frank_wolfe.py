@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...core.results import FloatArray, Result, Status
+from ...core.results import FloatArray, IntArray, Result, Status
 from ...inference.covering import covering
+from ...inference.entropies import TableEntropy
 from ...inference.frank_wolfe import FreeEnergy, maximize
 from ...inference.oracle import SHARES, Oracle, answered, oracle_name, solver_of
 from ..kernels.conditional import iterated_conditional_modes
@@ -17,10 +19,12 @@ from ..kernels.factor_layout import Entries
 from ..registry import find_engine
 from ..structure.evidence import answered_point
 from ..structure.factor_graph import FactorGraph
+from ..structure.mixture import each_example
 from ..structure.scopes import ranges
 from ..structure.trivial_bounds import trivial_bounds
 from .counting_numbers import factor_numbers, tree_numbers
 from .layout import given, layout
+from .own_tables import OwnTables
 
 
 class GraphEnergy(FreeEnergy):
@@ -56,14 +60,18 @@ class GraphEnergy(FreeEnergy):
             raise ValueError(f"variable {int(np.argmin(own))} needs a factor of its own, which may be zero")
         count[own] = 1.0 - np.bincount(graph.members, count[owner], minlength=graph.n_variables)
         self._own = own
-        self._count = np.repeat(count, np.diff(graph.offsets))
+        self._entropy = TableEntropy(np.repeat(count, np.diff(graph.offsets)))
         self._sizes = np.repeat(np.diff(graph.offsets), np.diff(graph.offsets))
 
     def value(self, tau: FloatArray) -> float:
-        return float(self.potentials @ tau - self._count @ (tau * np.log(np.maximum(tau, 1e-300))))
+        return float(self.potentials @ tau) + self._entropy.value(tau)
 
     def gradient(self, tau: FloatArray) -> FloatArray:
-        return np.asarray(self.potentials - self._count * (1.0 + np.log(np.maximum(tau, 1e-300))))
+        return np.asarray(self.potentials + self._entropy.gradient(tau))
+
+    def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
+        fixed, entropy = float(self.potentials @ direction), self._entropy.along(tau, direction)
+        return lambda step: fixed + entropy(step)
 
     def best(self, scores: FloatArray) -> FloatArray:
         allowed = np.where(self._forbidden, -np.inf, scores)
@@ -125,48 +133,69 @@ def graph_frank_wolfe(
     graph: FactorGraph,
     potentials: FloatArray,
     rho: ArrayLike | None = None,
-    oracle: Oracle | None = None,
+    oracle: Any = None,
     variant: str = "blended",
     tol: float = 1e-4,
     max_iter: int = 2000,
 ) -> Result:
-    """The largest negative free energy with counting numbers `rho`, over what the oracle maximises over.
+    """The largest negative free energy with counting numbers `rho`, over what the oracle maximises over. Examples of a union
+    are taken one at a time.
 
     Parameters
     ----------
     potentials : array of shape (rows, graph.size)
     rho : number or array, optional
         Of the factors. Default: shares of spanning trees, which make the answer an upper bound on log Z.
-    oracle : Oracle, optional
-        Default: see `find_oracle`.
+    oracle : Oracle, object with ``argmax(potentials)`` or function, optional
+        For the potentials of one example; the last two return a row of states. Default: see `find_oracle`.
     variant, tol, max_iter
         See `frank_wolfe.maximize`.
     """
     potentials = given(graph, potentials)
-    if graph.n_examples > 1:
-        raise ValueError("Frank-Wolfe takes one graph at a time, not a union")
     inner = layout(graph, merge=False)
     numbers = np.ones(graph.n_factors)
-    numbers[inner.host_factors] = tree_numbers(inner) if rho is None else factor_numbers(graph, inner, rho)
-    if oracle is None:
-        solver = find_engine("oracle")(graph, bool(np.isfinite(potentials).all()))
-    else:
-        solver = solver_of(oracle, lambda y: answered_point(graph, y))
-    energies = [GraphEnergy(graph, row, numbers, solver) for row in potentials]
-    found = [maximize(energy, variant, tol, max_iter) for energy in energies]
-    delta = np.array([energy.delta for energy in energies])
-    value, gap = np.array([one[1] for one in found]), np.array([one[2] for one in found]) + delta
+    if rho is not None:
+        numbers[inner.host_factors] = factor_numbers(graph, inner, rho)
+    shape = len(potentials), graph.n_examples
+    value, gap, marginals, calls = np.empty(shape), np.empty(shape), np.zeros_like(potentials), 0
+    for e, (one, factors, index) in enumerate(_examples(graph)):
+        own = None if rho is None else numbers[factors]
+        energies = _energies(one, potentials[:, index], own, oracle)
+        for row, energy in enumerate(energies):
+            tau, value[row, e], reach, asked = maximize(energy, variant, tol, max_iter)
+            marginals[row, index], gap[row, e], calls = tau[: len(index)], reach + energy.delta, max(calls, asked)
     status = Status.CONVERGED if (gap <= 2.0 * tol).all() else Status.UNSETTLED
     result = Result(
-        value,
-        np.array([one[0] for one in found]),
+        value.ravel(),
+        marginals,
         status,
         exact=False,
-        upper=value + gap if rho is None else None,
-        n_iter=max(one[3] for one in found),
+        upper=(value + gap).ravel() if rho is None else None,
+        n_iter=calls,
         engine="frank_wolfe",
-        certificate=gap,
+        certificate=gap.ravel(),
         residual=float(gap.max()),
         tol=2.0 * tol,
     )
     return result.within(*trivial_bounds(graph, potentials))
+
+
+def _examples(graph: FactorGraph) -> list[tuple[FactorGraph, IntArray, IntArray]]:
+    """Each example as a graph, with its factors and entries of potentials."""
+    if graph.n_examples == 1:
+        return [(graph, np.arange(graph.n_factors), np.arange(graph.size))]
+    return [(part.graph, part.factors, part.index) for part in each_example(graph)]
+
+
+def _energies(graph: FactorGraph, potentials: FloatArray, rho: FloatArray | None, oracle: Any) -> list[GraphEnergy]:
+    """Of one example, for rows of its potentials."""
+    inner, tables = layout(graph, merge=False), OwnTables(graph)
+    numbers = np.ones(tables.whole.n_factors)
+    numbers[inner.host_factors] = tree_numbers(inner) if rho is None else rho[inner.host_factors]
+    if oracle is None:
+        solver = find_engine("oracle")(graph, bool(np.isfinite(potentials).all()))
+    else:
+        solver = solver_of(oracle, lambda y: answered_point(graph, y))
+    solver = tables.solver(solver)
+    more = np.zeros(tables.whole.size - graph.size)
+    return [GraphEnergy(tables.whole, np.concatenate([row, more]), numbers, solver) for row in potentials]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +15,12 @@ from ...core.memory import check_memory, check_sample
 from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
-from ...core.validation import check_choice, check_flag
+from ...core.validation import check_choice, check_flag, check_no_options
+from ...inference.black_box import infer_black_box
 from ..kernels import checks
 from ..kernels.graphs import Graphs
 from . import sums
+from .black_box import sentence_examples
 from .layout import complete_digraphs
 from .spanning_tree import ENGINES, check_direction
 
@@ -177,16 +180,27 @@ class DependencyTrees:
     def _score(self, flat: FloatArray, heads: IntArray) -> FloatArray:
         return np.asarray(np.add.reduceat(flat[self.places(heads)], self.word_offsets[:-1]))
 
-    def log_partition(self, potentials: ArrayLike, engine: str = "auto") -> FloatArray:
+    def log_partition(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> FloatArray:
         """log Z of each sentence."""
-        check_choice("engine", engine, ENGINES)
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            return self.infer(potentials, engine, **options).log_z
+        check_no_options(engine, options)
         log_z = sums.log_partitions(self.graphs, self.weights(potentials), self.workers)
         self._possible(log_z > -np.inf)
         return log_z
 
-    def infer(self, potentials: ArrayLike, engine: str = "auto") -> Result:
-        """log Z of each sentence, and the probability of every pair."""
-        check_choice("engine", engine, ENGINES)
+    def infer(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> Result:
+        """log Z of each sentence, and the probability of every pair; engines and options are those of `SpanningTree.infer`.
+
+        A solver (`oracle`) is asked about one sentence at a time, with a number for each of its pairs, and returns heads.
+        """
+        if check_choice("engine", engine, ENGINES) == "frank_wolfe":
+            flat = self.weights(potentials)
+            self.argmax(flat)  # refuses what has no tree
+            alone = [DependencyTrees([n], self.single_root, self.n_jobs) for n in self.lengths.tolist()]
+            marginals, result = infer_black_box(sentence_examples(alone, np.split(flat, self.offsets[1:-1])), **options)
+            return replace(result, marginals=np.concatenate(marginals))
+        check_no_options(engine, options)
         found = sums.infer(self.graphs, self.weights(potentials), self.workers)
         self._possible(found.log_z > -np.inf)
         return Result(found.log_z, found.marginals, lower=found.log_z, upper=found.log_z)

@@ -16,11 +16,12 @@ from ...core.parallel import Workers
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_flag, check_no_options
+from ...inference.black_box import infer_black_box
 from ..kernels import checks
 from ..kernels.graphs import Graphs
 from . import sums
 from .best import best_edges
-from .black_box import tree_frank_wolfe
+from .black_box import tree_examples
 from .layout import checked_edges, complete_edges, ends, on_one_graph
 
 ENGINES = ("auto", "exact", "frank_wolfe")
@@ -231,12 +232,14 @@ class SpanningTree:
             ``"exact"`` is the matrix-tree theorem. ``"frank_wolfe"`` asks a solver for best trees and nothing else, and is
             above log Z: a check of what black boxes cost, see `partita.inference.infer_parts`.
         options
-            Of ``"frank_wolfe"``: `oracle` (default: the structure's own), `entropy`, `tol`, `max_iter`.
+            Of ``"frank_wolfe"``: `oracle`, a function of the potentials of one example, or an object with ``argmax``, that
+            returns the best tree in the form of y (default: the structure's own); `entropy`, `variant`, `tol`, `max_iter`.
         """
         flat = self.weights(potentials)
         if check_choice("engine", engine, ENGINES) == "frank_wolfe":
-            result = tree_frank_wolfe(self, flat, **options)
-            return replace(result, marginals=result.marginals.reshape(np.shape(potentials)))
+            self.best(flat)  # refuses what has no tree
+            marginals, result = infer_black_box(tree_examples(self, flat), **options)
+            return replace(result, marginals=np.array(marginals).reshape(np.shape(potentials)))
         check_no_options(engine, options)
         found = sums.infer(self.graphs(len(flat)), flat.reshape(-1), self.workers)
         self._possible(found.log_z)
