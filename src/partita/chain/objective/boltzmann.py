@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...core.buffers import Buffers, Owner
 from ...core.contracts.capabilities import Capability, Product
@@ -18,6 +21,9 @@ from ..structure.windows import Unrolled, Windows, WindowSums
 from .base import POWER
 from .composite import ChainObjects, moments_by_order
 from .counts import transition_counts
+
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 
 
 class BoltzmannChainLikelihood(PenalizedObjective):
@@ -105,6 +111,18 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         pairs = np.bincount(self.x * n + self.y, weights=labels, minlength=len(self.sizes) * n)
         return np.concatenate([pairs, transition_counts(self.y, self.offsets, moves, n).ravel()])
 
+    def counts_by_chain(self) -> Any:
+        """What `count` sums over chains, with the weights of the windows: a sparse matrix, (chains, parameters)."""
+        n, tokens = self.n_labels, len(self.sizes) * self.n_labels
+        chain = np.repeat(np.arange(self.n_examples), np.diff(self.offsets))
+        labels, moves = self.windows.coverage(self.window_weights)
+        inner = np.ones(len(self.y), bool)
+        inner[self.offsets[:-1]] = False
+        into = np.flatnonzero(inner)
+        places = np.concatenate([self.x * n + self.y, tokens + self.y[into - 1] * n + self.y[into]])
+        values = np.concatenate([labels, moves[into]])
+        return sp.csr_matrix((values, (np.concatenate([chain, chain[into]]), places)), (self.n_examples, self.size))
+
     def with_weights(self, beta: FloatArray) -> BoltzmannChainLikelihood:
         """The same objects with other weights of the orders."""
         twin = copy.copy(self)
@@ -114,6 +132,8 @@ class BoltzmannChainLikelihood(PenalizedObjective):
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See `moments_by_order`."""
         return moments_by_order(self, theta)
+
+    spread = moments
 
     def unpack(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights of tokens and of transitions."""
@@ -198,3 +218,20 @@ class BoltzmannChainPoint(PenalizedPoint):
         each = factors[o.windows.chain] * o.window_weights
         factor = np.bincount(o.which, weights=each) / o.weights
         return o.count(each) - self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each chain, (chains, parameters), some chains at a time."""
+        o = self.objective
+        each = np.array([self._expected_in(d) for d in range(len(o.different))])
+        windows = (o.window_weights, (o.windows.chain, o.which))
+        expected = sp.csr_matrix(windows, (o.n_examples, len(each)))
+        observed, step = o.counts_by_chain(), max(1, CHUNK // o.size)
+        for lo in range(0, o.n_examples, step):
+            yield observed[lo : lo + step].toarray() - expected[lo : lo + step] @ each
+
+    def _expected_in(self, window: int) -> FloatArray:
+        """Expected features of one of the windows that differ."""
+        o, owner = self.objective, Owner()
+        factor = np.zeros(len(o.weights))
+        factor[window] = 1.0 / o.weights[window]
+        return self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))
