@@ -14,6 +14,7 @@ from partita.chain.features.chain import ChainFeatures
 from partita.chain.structure.forbidden import Forbidden
 from partita.core import Workers
 from partita.objectives import L1, ChainComposite, ChainLikelihood
+from partita.objectives.information import dense_hessian
 
 
 def published(order):
@@ -227,6 +228,11 @@ def test_moments_by_order(lengths):
     objective = problem(CompositeLikelihood({1: 1.0, 2: 0.5, "full": 0.2}, random_state=0), lengths=lengths)
     theta = 0.3 * np.random.default_rng(1).standard_normal(objective.size)
     J, S = objective.moments(theta)
+    if len(lengths) > 30:  # whole matrices: 740 draws for 27 parameters
+        assert J.shape == (3, objective.size, objective.size)
+        hessian = dense_hessian(objective.with_weights(np.eye(3)[1]).at(theta).hessian_product(), objective.size)
+        np.testing.assert_allclose(J[1], hessian - np.diag(objective.penalty), rtol=1e-9, atol=1e-9)
+        J, S = np.einsum("kpp->kp", J), np.einsum("klpp->klp", S)
     scores = []
     for k, unit in enumerate(np.eye(3)):
         point = objective.with_weights(unit).at(theta)

@@ -252,6 +252,8 @@ def test_several_files_gzip_and_options_reach_the_model(trained, tmp_path, capsy
         "--solver",
         "lbfgs",
         "--start-end",
+        "--likelihood",
+        "pseudo",
         "--n-jobs",
         "1",
     ]
@@ -261,6 +263,8 @@ def test_several_files_gzip_and_options_reach_the_model(trained, tmp_path, capsy
     assert both.attributes_ == one.attributes_
     assert np.array_equal(both.parameters_, one.parameters_)
     assert (one.l2, one.forbidden, one.solver, one.start_end, one.max_iter) == (0.5, "iob2", "lbfgs", True, 5)
+    assert one.likelihood == "pseudo"
+    assert one.beta_ == {1: 1.0}
     (tmp_path / "b").write_text("x\n")
     message = fails(capsysbinary, "train", tmp_path / "a", tmp_path / "b", "-m", tmp_path / "m")
     assert f"{tmp_path / 'b'}, line 1: 1 columns, but {tmp_path / 'a'} has 2" in message

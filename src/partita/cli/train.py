@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..chain import ChainCRF, ColumnTagger, Templates
 
 FEATURES = ("word", "chunking", "ner")
+LIKELIHOODS = ("full", "pseudo")
 
 
 def add_arguments(command: Any) -> None:
@@ -38,6 +39,12 @@ def add_arguments(command: Any) -> None:
     command.add_argument("--l2", type=float, default=1.0, help="quadratic penalty, twice CRFsuite's c2 (default: 1)")
     command.add_argument("--l1", type=float, default=0.0, help="penalty on absolute values, CRFsuite's c1 (default: 0)")
     command.add_argument("--solver", default="auto", help="auto, lbfgs, newton, … (default: auto)")
+    command.add_argument(
+        "--likelihood",
+        choices=LIKELIHOODS,
+        default="full",
+        help="what is maximised: full, or pseudo, that of each label given its neighbours (default: full)",
+    )
     command.add_argument("--all-features", action="store_true", help="weights for all pairs of attribute and label")
     command.add_argument("--all-transitions", action="store_true", help="weights for all pairs of labels")
     command.add_argument("--start-end", action="store_true", help="weights for labels that stand first and last")
@@ -115,6 +122,7 @@ def _model(args: argparse.Namespace) -> ChainCRF:
         min_frequency=args.min_frequency,
         hashing=args.hashing,
         forbidden=args.forbid,
+        likelihood=args.likelihood,
         max_iter=args.max_iter,
         tol=args.tol,
         n_jobs=args.n_jobs,

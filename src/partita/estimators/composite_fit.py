@@ -41,10 +41,10 @@ def fit_weights(
         def solve_with(beta: FloatArray, begin: FloatArray | None) -> Solution:
             return solve(objective.with_weights(beta), start if begin is None else begin)
 
-        solution, beta = alternate(solve_with, objective.moments, list(composite.rates))
+        solution, beta = alternate(solve_with, objective.moments, list(composite.rates), objective.n_examples)
     else:
         solution = solve(objective, start)
-    return solution, dict(zip(composite.rates, beta.tolist(), strict=True))
+    return solution, composite.named_weights(beta)
 
 
 def within_budget(

@@ -12,6 +12,13 @@ from ..graph.objective.likelihood import GraphLikelihood as GraphLikelihood, Gra
 from ..softmax.objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
 from ..softmax.objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint
 from ..softmax.objective.likelihood import Likelihood as Likelihood, LikelihoodPoint as LikelihoodPoint
+from .composite.policies import (
+    Independent as Independent,
+    Listed as Listed,
+    Multinomial as Multinomial,
+    Policy as Policy,
+    Product as Product,
+)
 from .constraints.constrained import (
     Constrained as Constrained,
     ConstrainedPoint as ConstrainedPoint,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.contracts import Product
 from ..core.errors import DataWarning
 from ..core.results import FloatArray
 from ..core.warn import warn
@@ -83,9 +84,13 @@ def warn_of_many_weights(
     )
 
 
+def dense_hessian(product: Product, size: int) -> FloatArray:
+    """A symmetric matrix from products with unit vectors."""
+    H = np.column_stack([product(unit) for unit in np.eye(size)])
+    return np.asarray(0.5 * (H + H.T))
+
+
 def _eigen(point: Any) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues, the smallest first, and eigenvectors of the Hessian."""
-    product = point.hessian_product()
-    H = np.column_stack([product(unit) for unit in np.eye(len(point.parameters))])
-    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    values, vectors = np.linalg.eigh(dense_hessian(point.hessian_product(), len(point.parameters)))
     return values, vectors

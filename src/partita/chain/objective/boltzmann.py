@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ...core.buffers import Buffers, Owner
@@ -23,6 +25,9 @@ from .base import POWER
 from .composite import ChainObjects, moments_by_order
 from .counts import transition_counts
 from .partial import Partial
+
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 
 
 class BoltzmannChainLikelihood(PenalizedObjective):
@@ -130,6 +135,20 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         twin.partial, twin.convex, twin.observed = None, True, statistics
         return twin
 
+    def counts_by_chain(self) -> Any:
+        """What `count` sums over chains, with the weights of the windows: a sparse matrix, (chains, parameters)."""
+        n, tokens, y = self.n_labels, len(self.sizes) * self.n_labels, np.maximum(self.y, 0)
+        chain = np.repeat(np.arange(self.n_examples), np.diff(self.offsets))
+        labels, moves = self.windows.coverage(self.window_weights)
+        if self.partial is not None:
+            labels[self.partial.rows] = moves[self.partial.rows] = 0.0
+        inner = np.ones(len(self.y), bool)
+        inner[self.offsets[:-1]] = False
+        into = np.flatnonzero(inner)
+        places = np.concatenate([self.x * n + y, tokens + y[into - 1] * n + y[into]])
+        values = np.concatenate([labels, moves[into]])
+        return sp.csr_matrix((values, (np.concatenate([chain, chain[into]]), places)), (self.n_examples, self.size))
+
     def with_weights(self, beta: FloatArray) -> BoltzmannChainLikelihood:
         """The same objects with other weights of the orders."""
         twin = copy.copy(self)
@@ -139,6 +158,8 @@ class BoltzmannChainLikelihood(PenalizedObjective):
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See `moments_by_order`."""
         return moments_by_order(self, theta)
+
+    spread = moments
 
     def unpack(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights of tokens and of transitions."""
@@ -201,13 +222,20 @@ class BoltzmannChainPoint(PenalizedPoint):
         assert o.partial is not None
         return o.unpack(self.parameters)[0][o.x[o.partial.rows]]
 
-    def _placed(self, P: FloatArray, C: FloatArray) -> FloatArray:
+    def _placed(self, P: FloatArray, C: FloatArray, partial: Partial | None = None) -> FloatArray:
         """Numbers for the labels of those positions, and for transitions, at their places among the parameters."""
         o = self.objective
-        assert o.partial is not None
+        where = partial or o.partial
+        assert where is not None
         tokens = np.zeros((len(o.sizes), o.n_labels))
-        np.add.at(tokens, o.x[o.partial.rows], P)
+        np.add.at(tokens, o.x[where.rows], P)
         return np.concatenate([tokens.ravel(), C.ravel()])
+
+    def _expected_of_known(self, partial: Partial) -> FloatArray:
+        """Expected features of a chain, given what is known of its labels, times its weight."""
+        o = self.objective
+        sums = partial.sums(o.unpack(self.parameters)[0][o.x[partial.rows]], self.A, o.workers)
+        return self._placed(sums.P, sums.C, partial)
 
     def em_step(self) -> FloatArray:
         """The parameters that fit the labels that are expected here, where they are not known."""
@@ -261,3 +289,24 @@ class BoltzmannChainPoint(PenalizedPoint):
                 sums = o.partial.sums(self._token_scores, self.A, o.workers, np.maximum(sign * weights, 0.0))
                 found = found + sign * self._placed(sums.P, sums.C)
         return found - self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each chain, (chains, parameters), some chains at a time."""
+        o = self.objective
+        each = np.array([self._expected_in(d) for d in range(len(o.different))])
+        windows = (o.window_weights, (o.windows.chain, o.which))
+        expected = sp.csr_matrix(windows, (o.n_examples, len(each)))
+        observed, step = o.counts_by_chain(), max(1, CHUNK // o.size)
+        for lo in range(0, o.n_examples, step):
+            rows = observed[lo : lo + step].toarray() - expected[lo : lo + step] @ each
+            if o.partial is not None:
+                for k in np.flatnonzero((o.partial.chains >= lo) & (o.partial.chains < lo + step)):
+                    rows[o.partial.chains[k] - lo] += self._expected_of_known(o.partial.only(int(k)))
+            yield rows
+
+    def _expected_in(self, window: int) -> FloatArray:
+        """Expected features of one of the windows that differ."""
+        o, owner = self.objective, Owner()
+        factor = np.zeros(len(o.weights))
+        factor[window] = 1.0 / o.weights[window]
+        return self._expected(*self.sums.weighted(factor, o.buffers.lend(owner)))

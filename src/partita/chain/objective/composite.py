@@ -13,6 +13,7 @@ from ...core.buffers import Buffers, Owner
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
+from ...objectives.information import dense_hessian
 from ...objectives.l1 import mixture_divergence
 from ..features.chain import ChainFeatures, Scores
 from ..kernels import tuples, viterbi
@@ -24,6 +25,8 @@ from .counts import indicators
 EXACT = 150
 #: Fewest random combinations of the scores of chains, and parameters times combinations that are enough.
 DRAWS, ENOUGH = 30, 20_000
+#: Combinations for each parameter from which covariances are whole matrices.
+DRAWS_EACH = 10
 
 
 class ChainObjects:
@@ -43,7 +46,8 @@ class ChainObjects:
         lengths = [None if order == FULL else int(order) for order in composite.rates]
         self.windows: Windows = Windows.of_lengths(offsets, y, lengths)
         self.shares: FloatArray = composite.shares(self.windows.group, self.windows.chain)
-        self.weights: FloatArray = weights[self.windows.chain] * self.shares
+        within = composite.weights_within(self.windows.group, self.windows.chain)
+        self.weights: FloatArray = weights[self.windows.chain] * self.shares * within
         extents = np.diff(offsets)
         self.held_down: float = float(held_down(weights) @ extents) / float(weights @ extents)
 
@@ -161,23 +165,27 @@ class CompositePoint(ChainObjectivePoint):
 
 
 def moments_by_order(objective: Any, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What `best_weights` asks for: by order, diagonals of Hessians, and of sums of products of scores of chains.
+    """What `best_weights` asks for: by order, Hessians, and sums of products of scores of chains.
 
-    The latter are means over random signs of the chains. With more than `EXACT` parameters, Hessians are as if the labels
-    of a window were independent, which makes no difference to attributes that a window has once.
+    The latter are means over random signs of the chains. Where these are too few for the number of parameters, all are
+    diagonals; with more than `EXACT` parameters, Hessians are as if the labels of a window were independent, which makes no
+    difference to attributes that a window has once.
     """
-    K, n = len(objective.beta), objective.n_examples
+    K, n, size = len(objective.beta), objective.n_examples, objective.size
     orders = [objective.with_weights(unit).at(theta) for unit in np.eye(K)]
-    J = np.array([point.information() for point in orders])
-    draws = min(n, max(DRAWS, -(-ENOUGH // objective.size)))
-    exact = draws == n
+    draws = min(n, max(DRAWS, -(-ENOUGH // size)))
+    dense = draws >= DRAWS_EACH * size
+    if dense:
+        J = np.array([dense_hessian(point.hessian_product(), size) - np.diag(objective.penalty) for point in orders])
+    else:
+        J = np.array([point.information() for point in orders])
     rng = generator(objective.composite.random_state).spawn(1)[0]  # not what drew the objects
-    signs = np.eye(draws) if exact else rng.choice((-1.0, 1.0), (draws, n))
-    S = np.zeros((K, K, objective.size))
+    signs = np.eye(n) if draws == n else rng.choice((-1.0, 1.0), (draws, n))
+    S = np.zeros((K, *J.shape))
     for sign in signs:
         scores = np.array([point.score(sign) for point in orders])
-        S += scores[:, None] * scores[None]
-    return J, S if exact else S / draws
+        S += np.einsum("kp,lq->klpq", scores, scores) if dense else scores[:, None] * scores[None]
+    return J, S if draws == n else S / draws
 
 
 def check_on_chains(composite: CompositeLikelihood) -> None:

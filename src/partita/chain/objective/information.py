@@ -23,6 +23,7 @@ from ...core.results import FloatArray, IntArray
 from ...core.warn import warn
 from ...numerics.linalg import conjugate_gradient
 from ...objectives.information import dense_errors
+from ...objectives.uncertainty import NOT_OF_COMPOSITES
 from ..features.chain import ChainFeatures, transposed
 from ..kernels import blocks
 from ..kernels.blocks import WIDTH
@@ -334,9 +335,7 @@ def _composite_errors(
     """Of a composite likelihood: a solve for each draw, or for each chain if there are not more of them."""
     o, n = point.objective, point.objective.n_examples
     if method == "information":
-        raise ValueError(
-            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
-        )
+        raise ValueError(NOT_OF_COMPOSITES)
     if not o.penalty.max() > 0.0:
         raise ValueError("standard errors of composite likelihoods of chains need l2 > 0: " + UNDETERMINED)
     signs = np.eye(n) if n <= draws else random.choice([-1.0, 1.0], (draws, n))

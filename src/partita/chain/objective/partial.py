@@ -40,3 +40,9 @@ class Partial:
     def sums(self, U: FloatArray, A: FloatArray, workers: Workers, weights: FloatArray | None = None) -> ChainSums:
         """Sums over the labellings that agree, at scores U of these rows."""
         return ChainSums(U + self.clamp, A, self.offsets, self.weights if weights is None else weights, workers)
+
+    def only(self, k: int) -> Partial:
+        """The k-th of these chains alone."""
+        part = slice(int(self.offsets[k]), int(self.offsets[k + 1]))
+        ends = self.offsets[k : k + 2] - self.offsets[k]
+        return Partial(self.chains[k : k + 1], self.rows[part], ends, self.clamp[part], self.weights[k : k + 1])

@@ -18,9 +18,10 @@ from ...core.results import FloatArray, IntArray
 from ...objectives.composite.efficiency import inverse_information
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.composite.policies import Policy
-from ...objectives.composite.weights import best_weights
+from ...objectives.composite.weights import best_weights, estimated_weights
+from ...objectives.information import dense_hessian
 from ..features.tied_tables import TiedTables
-from .composite import GraphComposite, dense_hessian
+from .composite import GraphComposite
 from .likelihood import GraphLikelihood
 from .likelihood_objects import Pair, object_pairs
 
@@ -113,19 +114,19 @@ class Enumeration:
     def moments(
         self, pairs: Sequence[Pair], groups: IntArray, policy: Policy, refresh: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Diagonals of J and of the covariances of scores, by order: what `best_weights` asks for."""
+        """J and the covariances of scores, by order: what `best_weights` asks for."""
         orders, mean, r = int(groups.max()) + 1, policy.mean, self.f.shape[1]
         scores = [self.score(pair) for pair in pairs]
-        J, S = np.zeros((orders, r)), np.zeros((orders, orders, r))
+        J, S = np.zeros((orders, r, r)), np.zeros((orders, orders, r, r))
         totals = np.zeros((orders, *self.f.shape))
         for s, g, share in zip(scores, groups.tolist(), mean.tolist(), strict=True):
-            J[g] += share * (self.p @ s**2)
+            J[g] += share * ((s.T * self.p) @ s)
             totals[g] += share * s
-        S += np.einsum("c,kcp,lcp->klp", self.p, totals, totals, optimize=True)
+        S += np.einsum("c,kcp,lcq->klpq", self.p, totals, totals, optimize=True)
         if not refresh:
             extra = policy.second - np.outer(mean, mean)
             for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
-                S[groups[i], groups[j]] += extra[i, j] * (self.p @ (scores[i] * scores[j]))
+                S[groups[i], groups[j]] += extra[i, j] * ((scores[i].T * self.p) @ scores[j])
         return J, S
 
 
@@ -168,7 +169,8 @@ class Limits:
         if not composite.automatic:
             return composite.beta
         if self.enumeration is None:
-            return best_weights(*self._objective(composite, composite.beta).moments(self.theta))
+            moments = self._objective(composite, composite.beta).moments(self.theta)
+            return estimated_weights(*moments, len(self.rows))
         pairs, groups = object_pairs(self.features.graph, composite)
         return best_weights(*self.enumeration.moments(pairs, groups, composite.law(groups), composite.refresh))
 
@@ -183,7 +185,8 @@ class Limits:
         beta = self.beta(composite) if beta is None else beta
         if self.enumeration is not None:
             pairs, groups = object_pairs(self.features.graph, composite)
-            return self.enumeration.covariance(pairs, beta[groups], composite.law(groups), composite.refresh)
+            each = beta[groups] * composite.weights_within(groups, np.zeros_like(groups))
+            return self.enumeration.covariance(pairs, each, composite.law(groups), composite.refresh)
         point = self._objective(composite, beta).at(self.theta)
         J = dense_hessian(point.hessian_product(), self.features.size) / len(self.rows)
         K = np.zeros_like(J)

@@ -18,6 +18,7 @@ from ...core.random import generator
 from ...core.results import FloatArray
 from ...core.warn import warn
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ...objectives.information import dense_hessian
 from ...objectives.penalized import diagonal_scaling
 from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
@@ -32,6 +33,9 @@ CHUNK = 20_000_000
 EXACT_DIAGONAL, SIGNS = 200, 30
 #: Parameters up to which policies are compared by whole matrices.
 DENSE_MOMENTS = 300
+#: Examples for each parameter from which weights are chosen by whole matrices: the determinant of a covariance that is
+#: estimated from fewer is too small, and more so for objects that say much.
+EXAMPLES_EACH = 10
 
 
 class GraphComposite(GraphObjective["CompositePoint"]):
@@ -76,6 +80,8 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         self.options: dict[str, Any] = {key: value for key, value in (options or {}).items() if key == "memory_limit"}
         self.objects: Objects = list_objects(self.graph, composite)
         self.shares: FloatArray = self._draw()
+        #: Of every object, within its order.
+        self.within: FloatArray = composite.weights_within(self.objects.groups, self.objects.examples)
         self.convex: bool = not self.objects.hidden
         self.capabilities: frozenset[Capability] = frozenset(
             {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
@@ -106,14 +112,17 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         """The number of variables in sets A, weighted."""
         o = self.objects
         known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
-        sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.beta[o.groups]
+        sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self._object_weights(self.beta)
         if len(self.states) == 1:
             return float((self.shares @ (sizes * held_down(self.weights)[o.examples]))[0])
         return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ held_down(self.weights))
 
+    def _object_weights(self, beta: FloatArray) -> FloatArray:
+        return np.asarray(beta[self.objects.groups] * self.within)
+
     def _free_sets(self, beta: FloatArray) -> FreeSets:
         o = self.objects
-        shares = self.shares * beta[o.groups]
+        shares = self.shares * self._object_weights(beta)
         rows = np.ones(1)
         if len(self.states) == 1:
             shares = shares * self.weights[o.examples]
@@ -152,8 +161,9 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         return self.features.squared(self.sets.at(self.potentials(np.zeros(self.size))).variances())
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What `best_weights` asks for, see `CompositePoint.moments`."""
-        return self.at(theta).moments()
+        """What `best_weights` asks for, see `CompositePoint.moments`: matrices where there are examples enough for them."""
+        dense = self.size <= DENSE_MOMENTS and self.n_examples >= EXAMPLES_EACH * self.size
+        return self.at(theta).moments(dense)
 
     def spread(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What `choose` asks for: the same as matrices, unless they are large."""
@@ -238,12 +248,6 @@ class CompositePoint(GraphObjectivePoint):
 def _pulled_back(features: TiedTables, sums: FreeSums, v: FloatArray) -> FloatArray:
     """A product with the Hessian of a sum, in the parameters."""
     return features.adjoint(sums.product(features.forward(v)))
-
-
-def dense_hessian(product: Product, size: int) -> FloatArray:
-    """A symmetric matrix from products with unit vectors."""
-    H = np.column_stack([product(unit) for unit in np.eye(size)])
-    return np.asarray(0.5 * (H + H.T))
 
 
 def _diagonal(product: Product, size: int) -> FloatArray:

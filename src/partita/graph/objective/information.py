@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.random import generator
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_choice, check_count
-from ...numerics.linalg import conjugate_gradient
-from .composite import CompositePoint, dense_hessian
+from ...core.validation import check_choice
+from ...objectives.information import dense_hessian
+from ...objectives.uncertainty import METHODS, NOT_OF_COMPOSITES, SIZE_LIMIT, deviations, drawn_errors, sum_of_squares
+from .composite import CompositePoint
 from .likelihood import GraphPoint
 
-#: Parameters above which the covariance matrix is refused.
-SIZE_LIMIT = 3000
-#: Accuracy and most products of solves for single draws, above that.
-RTOL, PRODUCTS = 1e-3, 500
 #: Share of the largest eigenvalue below which the information along a direction counts as none,
 SINGULAR = 1e-10
 #: and the number of examples' worth of information (as at zero weights) below which the estimate runs to infinity.
@@ -41,10 +37,7 @@ def graph_covariance(point: GraphPoint | CompositePoint, method: str = "sandwich
     inverse = _inverse(point)
     if method == "information":
         return inverse
-    K = np.zeros_like(inverse)
-    for S in point.score_chunks():
-        K += S.T @ S
-    return np.asarray(inverse @ K @ inverse)
+    return np.asarray(inverse @ sum_of_squares(point) @ inverse)
 
 
 def determined(point: GraphPoint | CompositePoint) -> FloatArray:
@@ -81,17 +74,15 @@ def _inverse(point: GraphPoint | CompositePoint) -> FloatArray:
 
 
 def _check_engine(point: GraphPoint | CompositePoint, method: str) -> None:
-    check_choice("method", method, ("information", "sandwich"))
+    check_choice("method", method, METHODS[:2])
     o = point.objective
     if o.engine == "composite" and method == "information":
-        raise ValueError(
-            "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
-        )
+        raise ValueError(NOT_OF_COMPOSITES)
     if o.engine not in ("exact", "planar", "composite"):
         raise ValueError(
             f"standard errors need exact inference; engine {o.engine!r} maximises a surrogate, whose curvature says nothing "
             "about the spread of the estimates. Fit with likelihood='full' and engine='exact' (if that is too large, with a "
-            "higher memory_limit in engine_options), or with likelihood='pseudo', or bootstrap"
+            "higher memory_limit in engine_options), or with likelihood='pseudo', or use method='bootstrap'"
         )
 
 
@@ -112,27 +103,16 @@ def graph_errors(
     """
     o = point.objective
     if o.size <= SIZE_LIMIT or method != "sandwich":
-        matrix = graph_covariance(point, method)
-        variances = np.diag(matrix) if units is None else units.multiply(units @ matrix).sum(1)
-        return np.asarray(np.sqrt(np.maximum(np.ravel(variances), 0.0)))
+        return deviations(graph_covariance(point, method), units)
     _check_engine(point, method)
     if not np.delete(o.penalty, [] if free is None else free).min(initial=np.inf) > 0.0:
         raise ValueError(
             f"standard errors of {o.size} weights (more than {SIZE_LIMIT}) need l2 > 0: whether the data determine all "
             "weights is not checked above that"
         )
-    check_count("draws", draws, minimum=1)
-    signs = np.where(generator(random_state).random((draws, o.n_examples)) < 0.5, -1.0, 1.0)
-    sums, first = np.zeros((draws, o.size)), 0
-    for S in point.score_chunks():
-        sums += signs[:, first : first + len(S)] @ S
-        first += len(S)
-    product, scaling = point.information_product(), 1.0 / point.diagonal
-    total = np.zeros(o.size)
-    for b in sums:
-        found = conjugate_gradient(product, b, lambda r: scaling * r, RTOL, PRODUCTS)[0]
-        total += (found if units is None else units @ found) ** 2
-    return np.asarray(np.sqrt(total / draws))
+    scaling = 1.0 / point.diagonal
+    given = (point.score_chunks(), point.information_product(), lambda r: scaling * r, o.n_examples)
+    return drawn_errors(*given, draws, random_state, units)
 
 
 def _matrix(point: GraphPoint | CompositePoint, complete: bool = False) -> FloatArray:

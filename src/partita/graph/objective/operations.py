@@ -36,6 +36,7 @@ def graph_operations(graph: FactorGraph, composite: CompositeLikelihood) -> Floa
     """
     objects = list_objects(graph, composite)
     shares = composite.expected_shares(objects.groups, objects.examples)
+    shares = shares * (composite.weights_within(objects.groups, objects.examples) > 0.0)
     n = len(objects.columns)
     sets = FreeSets(
         *(graph, objects.sets, np.zeros((1, graph.n_variables), np.int64), np.ones(1)),

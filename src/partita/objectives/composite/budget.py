@@ -95,8 +95,7 @@ def _spread(J: FloatArray, C: FloatArray, rates: FloatArray) -> tuple[float, Flo
     j = np.einsum("k,k...->k...", rates, J)
     S = np.einsum("k,l,kl...->kl...", rates, rates, C)
     S[np.arange(K), np.arange(K)] += np.einsum("k,k...->k...", rates * (1.0 - rates), J)
-    diagonals = (np.einsum("kpp->kp", j), np.einsum("klpp->klp", S)) if dense else (j, S)
-    beta = best_weights(*diagonals) if K > 1 else np.ones(1)
+    beta = best_weights(j, S) if K > 1 else np.ones(1)
     mean, spread = np.einsum("k,k...->...", beta, j), np.einsum("k,l,kl...->...", beta, beta, S)
     if dense:
         values, Q = np.linalg.eigh(mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -51,12 +52,15 @@ class CompositeLikelihood:
     pairs : list of (A, B), optional
         Objects of your own, tuples of variables. What is in neither is summed out; the likelihood then need not be concave.
     weights : None, "auto" or dict
-        The weight of every order in the sum: one, or what makes the estimates most accurate, or as given.
+        The weight of every order in the sum: one, or what makes the estimates most accurate, or as given: by order a number,
+        or a list with one for each object (sets A in ascending order, windows of chains from the first to the last, pairs
+        as they are listed), of which every example must then have as many.
     policy : {"independent", "multinomial", "product"}, policy or function
         ``"independent"``: every object by itself, with the probability that `orders` gives. ``"multinomial"``: exactly one
         object; `orders` has the probability of each order, and they sum to one. ``"product"``: one object of each order, or
-        none with the probability that is left. Or an object with `mean`, `second` and `draw` (see
-        `partita.objectives.composite.policies`), or a function that makes one from the order of every object of an example.
+        none with the probability that is left. Or `Independent`, `Multinomial`, `Product` or `Listed` of
+        `partita.objectives`, or an object of your own with `mean`, `second` and `draw`, or a function that makes one from
+        the order of every object of an example.
     refresh : bool
         True: objects are drawn anew in every pass, and the estimates are those of the sum weighted by probabilities, which
         solvers that see all data take at once. False: they are drawn once for each example, so that a pass is cheap; the
@@ -112,11 +116,11 @@ class CompositeLikelihood:
         elif self.weights is not None:
             if not isinstance(self.weights, Mapping) or set(self.weights) != set(self.rates):
                 raise ValueError(f"weights must be a dict with the keys of orders, {list(self.rates)}")
-            for order, weight in self.weights.items():
-                check_real(f"weights[{order!r}]", weight, minimum=0.0)
-            if not max(self.weights.values()) > 0.0:
+            given = [
+                check_real(f"weights[{o!r}]", each, minimum=0.0) for o, w in self.weights.items() for each in _listed(w)
+            ]
+            if not max(given, default=0.0) > 0.0:
                 raise ValueError("weights must not all be zero")
-
         if self.refine is not None and self.refine != FULL:
             if not isinstance(self.refine, Mapping):
                 raise ValueError(f"refine must be None, 'full' or a dict of orders, got {self.refine!r}")
@@ -141,9 +145,39 @@ class CompositeLikelihood:
 
     @property
     def beta(self) -> FloatArray:
-        """The weight of every order, in the order of `rates`; ones where they are still to be chosen."""
-        given = self.weights if isinstance(self.weights, Mapping) else {}
+        """The weight of every order, in the order of `rates`; ones where they are still to be chosen, or by object."""
+        given = {order: weight for order, weight in self._given.items() if isinstance(weight, numbers.Real)}
         return np.array([float(given.get(order, 1.0)) for order in self.rates])
+
+    @property
+    def _given(self) -> Mapping[Any, Any]:
+        return self.weights if isinstance(self.weights, Mapping) else {}
+
+    def weights_within(self, groups: IntArray, examples: IntArray) -> FloatArray:
+        """The weight of every object within its order: one, or as `weights` lists it.
+
+        `groups` and `examples` are as in `shares`.
+        """
+        out = np.ones(len(groups))
+        for g, order in enumerate(self.rates):
+            weights = self._given.get(order, 1.0)
+            if isinstance(weights, numbers.Real):
+                continue
+            own = np.flatnonzero(groups == g)
+            counts = np.unique(examples[own], return_counts=True)[1]
+            if (counts != len(weights)).any():
+                raise ValueError(
+                    f"weights[{order!r}] must have a number for each object of that order in every example: there are "
+                    f"{' to '.join(map(str, np.unique([counts.min(), counts.max()])))}, got {len(weights)} numbers"
+                )
+            out[own] = np.tile(np.asarray(weights, dtype=np.float64), len(counts))
+        return out
+
+    def named_weights(self, beta: FloatArray) -> dict[Any, Any]:
+        """Weights of orders by name; lists of those of objects as they were given."""
+        found = dict(zip(self.rates, beta.tolist(), strict=True))
+        lists = {order: w for order, w in self._given.items() if not isinstance(w, numbers.Real)}
+        return found | {order: np.asarray(w, dtype=np.float64).tolist() for order, w in lists.items()}
 
     def law(self, groups: IntArray) -> Policy:
         """The policy for an example whose objects are of these groups (numbers of entries of `rates`)."""
@@ -246,6 +280,11 @@ class CompositeLikelihood:
         if self.refresh:
             return law.mean[None]
         return np.asarray(law.draw(count, self._generator()), dtype=np.float64)
+
+
+def _listed(weights: Any) -> list[Any]:
+    """A weight, or those of a list."""
+    return [weights] if np.ndim(weights) == 0 else list(weights)
 
 
 def _one_of(groups: IntArray, rates: FloatArray, apart: bool) -> Policy:

@@ -1,4 +1,11 @@
-"""Which likelihood objects are computed for an example: laws of selection indicators."""
+"""Which likelihood objects are computed for an example: laws of selection indicators.
+
+They are what `CompositeLikelihood(policy=...)` takes, as they are or made by a function of the orders of the objects:
+
+>>> from partita import CompositeLikelihood
+>>> from partita.objectives import Multinomial
+>>> one_of_all = CompositeLikelihood(policy=lambda orders: Multinomial([1.0 / len(orders)] * len(orders)))
+"""
 
 from __future__ import annotations
 
@@ -37,7 +44,7 @@ class Independent:
     """Every object by itself, with a probability of its own.
 
     >>> import numpy as np
-    >>> from partita.objectives.composite.policies import Independent
+    >>> from partita.objectives import Independent
     >>> Independent([0.5, 1.0]).second
     array([[0.5, 0.5],
            [0.5, 1. ]])
@@ -90,7 +97,7 @@ class Listed:
 class Multinomial:
     """Exactly one object; none with the probability that is left, if there is any.
 
-    >>> from partita.objectives.composite.policies import Multinomial
+    >>> from partita.objectives import Multinomial
     >>> Multinomial([0.25, 0.75]).mean
     array([0.25, 0.75])
     """
@@ -113,7 +120,7 @@ class Multinomial:
 class Product:
     """Policies for groups of objects, one after another, independent of each other.
 
-    >>> from partita.objectives.composite.policies import Independent, Multinomial, Product
+    >>> from partita.objectives import Independent, Multinomial, Product
     >>> Product([Multinomial([0.5, 0.5]), Independent([0.1])]).second
     array([[0.5 , 0.  , 0.05],
            [0.  , 0.5 , 0.05],
