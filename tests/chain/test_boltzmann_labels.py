@@ -125,3 +125,14 @@ def test_n_best_labellings_by_enumeration():
         for labels, value in found:
             assert given[each.index(labels)] == pytest.approx(value, abs=1e-12)
     assert [found[0][0] for found in model.predict_kbest(X, 1)] == model.predict(X)
+
+
+def test_scores_of_chains_known_in_part_sum_to_the_gradient():
+    objective = problem()
+    theta = np.random.default_rng(2).standard_normal(objective.size)
+    point = objective.at(theta)
+    rows = np.vstack(list(point.score_chunks()))
+    assert rows.shape == (4, objective.size)
+    np.testing.assert_allclose(-rows.sum(axis=0), point.gradient - objective.penalty * theta, rtol=0, atol=1e-12)
+    for i, row in enumerate(rows):  # each chain by itself
+        np.testing.assert_allclose(point.score(np.eye(4)[i]), row, rtol=0, atol=1e-12)

@@ -126,8 +126,8 @@ class MarkovNetwork(GraphModel):
     Notes
     -----
     X is an integer array of shape (n_samples, n_variables) or a data frame, with states from 0. -1, None and NaN stand for
-    unknown, a set of states (in a table of objects) for one of these; columns of -1 and 1 only are refused, as they look like
-    spins (a single row to predict is not).
+    unknown, a set of states (in a table of objects) for one of these; columns of -1 and 1 only are refused, as they look
+    like spins (a single row to predict is not).
 
     Columns of a data frame are found by name: `factors` may name them, and so does everything after `fit`. Those that are no
     variables are ignored with a warning.
