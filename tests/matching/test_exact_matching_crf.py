@@ -182,7 +182,7 @@ def test_forbidden_pairs(likelihood, unmatched, rng):
         expected = listed_fit(full, y, allowed, 0.1, 1.0 if unmatched else None)
         np.testing.assert_allclose(np.concatenate([model.parameters_, model.row_parameters_]), expected, atol=1e-3)
     wrong = [np.array([1, 0, 2])] * len(y)
-    with pytest.raises(ValueError, match=r"y: example 0 matches 0 with 1, which 'forbidden' of X rules out"):
+    with pytest.raises(ValueError, match=r"y: example 0 matches 0 with 1, which 'forbidden' rules out"):
         model.fit(X, wrong)
     if likelihood == "bethe":
         blocks = MatchingCRF(allow_unmatched=unmatched, solver="block_frank_wolfe", l2=0.1, tol=1e-6).fit(X, y)

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.results import FloatArray, IntArray
 from ..numerics.corrective import correct
 from ..numerics.exchanges import GroupTerms, Place, Vertices, exchange
+from ..numerics.secant import bracketed, found_step, is_found, narrowed, next_step
 
 #: Shares below which a configuration is dropped.
 LEAST_SHARE = 1e-15
@@ -174,20 +175,15 @@ class ActiveSet:
 
 
 def line_search(slope: Callable[[float], float], longest: float) -> float:
-    """The step at which a concave function is largest, by secants of its slope within a bracket."""
-    lo, hi, at_lo, at_hi = 0.0, longest, slope(0.0), slope(longest)
+    """The step at which a concave function is largest."""
+    at_lo, at_hi = slope(0.0), slope(longest)
     if at_hi >= 0.0 or at_lo <= 0.0:
         return longest if at_hi >= 0.0 else 0.0
-    first, halve = at_lo, False
+    bracket = bracketed(longest, at_lo, at_hi)
     for _ in range(60):
-        width = hi - lo
-        step = lo + (0.5 if halve else min(max(at_lo / (at_lo - at_hi), 0.01), 0.99)) * width
+        step = next_step(bracket)
         now = slope(step)
-        if now > 0.0:
-            lo, at_lo = step, now
-        else:
-            hi, at_hi = step, now
-        halve = hi - lo > 0.5 * width
-        if abs(now) <= 1e-4 * first or hi - lo <= 1e-15 * longest:
+        bracket = narrowed(bracket, step, now)
+        if is_found(bracket, now, 1e-4):
             break
-    return lo if lo > 0.0 else 0.5 * hi
+    return float(found_step(bracket))

@@ -6,6 +6,7 @@ import numpy as np
 
 from .exchanges import REST, TINY, score_vertices, slope_of_part_with_groups
 from .jit import kernel
+from .secant import bracketed, found_step, is_found, narrowed, next_step
 
 #: What is added to the diagonal of the Hessian, relative to it: configurations may depend on each other.
 RIDGE = 1e-10
@@ -123,28 +124,21 @@ def slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, step):
 
 @kernel
 def best_step(terms, fixed, place, moved, direction, leaving, rise, bend, longest):
-    """The step at which the slope vanishes, by secants within a bracket."""
-    lo, hi = 0.0, longest
+    """The step at which the slope vanishes."""
     at_lo = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, 0.0)
     if at_lo <= 0.0:
         return 0.0
-    at_hi = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, hi)
+    at_hi = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, longest)
     if at_hi >= 0.0:
         return longest
-    first, halve = at_lo, False
+    bracket = bracketed(longest, at_lo, at_hi)
     for _ in range(40):
-        width = hi - lo
-        part = 0.5 if halve else min(max(at_lo / (at_lo - at_hi), 0.01), 0.99)
-        step = lo + part * width
+        step = next_step(bracket)
         now = slope_at(terms, fixed, place, moved, direction, leaving, rise, bend, step)
-        if now > 0.0:
-            lo, at_lo = step, now
-        else:
-            hi, at_hi = step, now
-        halve = hi - lo > 0.5 * width
-        if abs(now) <= 1e-2 * first or hi - lo <= 1e-15 * longest:
+        bracket = narrowed(bracket, step, now)
+        if is_found(bracket, now, 1e-2):
             break
-    return lo if lo > 0.0 else 0.5 * hi
+    return found_step(bracket)
 
 
 @kernel

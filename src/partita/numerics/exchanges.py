@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .jit import kernel
+from .secant import bracketed, found_step, is_found, narrowed, next_step
 
 #: What stands for zero in logarithms of shares, and of what is missing to one.
 TINY, REST = 1e-300, 1e-15
@@ -85,28 +86,21 @@ def step_slope(terms, place, moved, direction, groups, leaving, counts, step):
 
 @kernel
 def best_step(terms, place, moved, direction, groups, leaving, counts, rise, bend, longest):
-    """The step at which the slope vanishes, by secants within a bracket; see `inference.active_set.line_search`."""
-    lo, hi = 0.0, longest
+    """The step at which the slope vanishes."""
     at_lo = rise + step_slope(terms, place, moved, direction, groups, leaving, counts, 0.0)
-    at_hi = rise - hi * bend + step_slope(terms, place, moved, direction, groups, leaving, counts, hi)
+    at_hi = rise - longest * bend + step_slope(terms, place, moved, direction, groups, leaving, counts, longest)
     if at_hi >= 0.0:
         return longest
     if at_lo <= 0.0:
         return 0.0
-    first, halve = at_lo, False
+    bracket = bracketed(longest, at_lo, at_hi)
     for _ in range(60):
-        width = hi - lo
-        part = 0.5 if halve else min(max(at_lo / (at_lo - at_hi), 0.01), 0.99)
-        step = lo + part * width
+        step = next_step(bracket)
         now = rise - step * bend + step_slope(terms, place, moved, direction, groups, leaving, counts, step)
-        if now > 0.0:
-            lo, at_lo = step, now
-        else:
-            hi, at_hi = step, now
-        halve = hi - lo > 0.5 * width
-        if abs(now) <= 1e-2 * first or hi - lo <= 1e-15 * longest:
+        bracket = narrowed(bracket, step, now)
+        if is_found(bracket, now, 1e-2):
             break
-    return lo if lo > 0.0 else 0.5 * hi
+    return found_step(bracket)
 
 
 @kernel

@@ -28,6 +28,7 @@ class Reading:
     n_jobs: int | None
     b: int | tuple[int, int] = 1  # edges of each vertex, perhaps of rows and of columns
     attributes: tuple[Attribute, ...] | None = None  # those of a fit; else they are learned
+    forbidden: Any = None  # a mask for all examples, or a function of an example that gives one or None
 
 
 @dataclass(frozen=True)

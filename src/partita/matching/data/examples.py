@@ -86,16 +86,30 @@ def _array(value: Any, name: str, i: int, ndim: int, ignored: BoolArray | None =
     return array
 
 
-def _mask(x: Mapping[str, Any], i: int, shape: tuple[int, ...]) -> BoolArray | None:
-    """Which edges are forbidden."""
-    if "forbidden" not in x:
-        return None
-    mask = np.asarray(x["forbidden"])
+def _mask(x: Any, i: int, shape: tuple[int, ...], how: Reading) -> BoolArray | None:
+    """Which edges are forbidden, by the example or by the estimator."""
+    masks = []
+    if isinstance(x, Mapping) and "forbidden" in x:
+        masks.append(_checked_mask(x["forbidden"], f"X: forbidden of example {i}", shape))
+    if callable(how.forbidden):
+        try:
+            found = how.forbidden(x)
+        except Exception as error:
+            raise ValueError(f"forbidden failed for example {i} of X: {type(error).__name__}: {error}") from error
+        if found is not None:
+            masks.append(_checked_mask(found, f"what forbidden returns for example {i} of X", shape, "None, or "))
+    elif how.forbidden is not None:
+        what = f"forbidden (a function, where sizes differ), for example {i} of X,"
+        masks.append(_checked_mask(how.forbidden, what, shape))
+    both = np.logical_or.reduce(masks) if masks else np.zeros(shape, bool)
+    return both if both.any() else None
+
+
+def _checked_mask(value: Any, what: str, shape: tuple[int, ...], either: str = "") -> BoolArray:
+    mask = np.asarray(value)
     if mask.dtype != bool or mask.shape != shape:
-        raise ValueError(
-            f"X: forbidden of example {i} must be True and False of shape {shape}; got {mask.shape} of {mask.dtype}"
-        )
-    return mask if mask.any() else None
+        raise ValueError(f"{what} must be {either}True and False of shape {shape}; got {mask.shape} of {mask.dtype}")
+    return mask
 
 
 def _read(x: Any, i: int, how: Reading, sides: tuple[Side, ...] | None) -> _Example:
@@ -104,14 +118,14 @@ def _read(x: Any, i: int, how: Reading, sides: tuple[Side, ...] | None) -> _Exam
     if sides is not None:
         sizes = [side.levels.shape[1] for side in sides]
         n, m = sizes[0], sizes[-1]
-        alone, mask = _alone(given, i, how, n, m if how.bipartite else 0), _mask(given, i, (n, m))
+        alone, mask = _alone(given, i, how, n, m if how.bipartite else 0), _mask(x, i, (n, m), how)
         return _Example(("attributes", *sizes), sides, tuple(sizes) if how.bipartite else n, (), *alone, mask)
     if keys == {"features"} and "n_vertices" not in given:
         return _read_matrices(x, given, i, how)
     if keys == {"rows", "columns"} and how.bipartite and "n_vertices" not in given:
         L, R = _array(x["rows"], "rows", i, 2), _array(x["columns"], "columns", i, 2)
         n, m = len(L), len(R)
-        alone, mask = _alone(given, i, how, n, m), _mask(given, i, (n, m))
+        alone, mask = _alone(given, i, how, n, m), _mask(x, i, (n, m), how)
         L, R, mask = _occupied(L, (n,), i, how), _occupied(R, (m,), i, how), _occupied_mask(mask, n, m)
         return _Example(("nodes", n, m), (L, R), (n, m), (L.shape[1], R.shape[1]), *alone, mask)
     if keys == {"edges", "features"} and not how.bipartite:
@@ -121,11 +135,11 @@ def _read(x: Any, i: int, how: Reading, sides: tuple[Side, ...] | None) -> _Exam
             raise ValueError(f"X: example {i} has {graph.n_edges} edges and {len(F)} rows of features")
         key = ("edges", graph.ends.tobytes(), graph.n_vertices)
         alone = _alone(given, i, how, graph.n_vertices, 0)
-        return _Example(key, (F,), graph.ends, (F.shape[1],), *alone, _mask(given, i, (len(F),)))
+        return _Example(key, (F,), graph.ends, (F.shape[1],), *alone, _mask(x, i, (len(F),), how))
     if keys == {"nodes"} and not how.bipartite and "n_vertices" not in given:
         N = _array(x["nodes"], "nodes", i, 2)
         n, p = N.shape
-        return _Example(("nodes", n), (N, N), n, (p, p), *_alone(given, i, how, n, 0), _mask(given, i, (n, n)))
+        return _Example(("nodes", n), (N, N), n, (p, p), *_alone(given, i, how, n, 0), _mask(x, i, (n, n), how))
     wanted = (
         "'features', 'attributes', or 'rows' and 'columns'"
         if how.bipartite
@@ -142,7 +156,7 @@ def _read_matrices(x: Any, given: Mapping[str, Any], i: int, how: Reading) -> _E
     """Features of all pairs."""
     name = "features" if isinstance(x, Mapping) else "the array"
     shape = np.shape(given["features"])[1:] if np.ndim(given["features"]) == 3 else ()
-    mask = _mask(given, i, shape) if shape else None
+    mask = _mask(x, i, shape, how) if shape else None
     F = _array(given["features"], name, i, 3, mask)
     n, m = F.shape[1:]
     if F.size == 0 and (len(F) == 0 or not how.bipartite):

@@ -34,7 +34,7 @@ def _check_allowed(batch: Batch, rows: IntArray) -> None:
         b, e = np.argwhere(wrong)[0].tolist()
         i, j = batch.structure.ends[e].tolist()
         raise ValueError(
-            f"y: example {batch.places[b]} matches {i} with {j - batch.structure.left}, which 'forbidden' of X rules out"
+            f"y: example {batch.places[b]} matches {i} with {j - batch.structure.left}, which 'forbidden' rules out"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from ..structure.half_edges import half_edges
 from .b_support import degree_support
 from .entropy_weights import one_weight
 
-#: Sweeps after which a frozen solution is looked for, and edges up to which it is.
-FIRST, FEW = 100, 10_000
+#: Sweeps after which a frozen solution is looked for.
+FIRST = 100
 
 
 def b_matching_bethe(
@@ -58,8 +59,8 @@ def b_matching_bethe(
 
     The certificate is the difference of two numbers with the largest value between them, converged or not: linear parts of
     the free energy, each maximised by a vertex alone; and the value at shares with right degrees
-    (`kernels.messages.cardinality`), or the score of the best b-matching, which is the answer where weights are far apart
-    (it is frozen).
+    (`kernels.messages.cardinality`), or the score of the b-matching closest to them, which is the answer where weights are
+    far apart (it is frozen).
 
     log Z is at most the value for rho up to 1/2, because the entropy of the whole is at most half the sum of those of
     vertices, each edge having two (Shearer). With two sides and exact degrees (or at most one edge, or all) it is at least
@@ -68,6 +69,8 @@ def b_matching_bethe(
     rho, tol = one_weight(structure, rho), check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)
     weights = structure.rows(weights)
+    if structure.complement is not None and np.isfinite(weights).all():
+        return _by_complement(structure.complement, weights, (rho, tol, max_iter, messages))
     B, m = weights.shape
     state = np.zeros((B, 2 * m))
     if messages is not None:
@@ -92,6 +95,18 @@ def b_matching_bethe(
                 state[mine] = part
         out[mine, :3] += weights[mine][:, sure].sum(1)[:, None]
     return _result(structure, rho, tol, tau, out, state)
+
+
+def _by_complement(matching: Any, weights: FloatArray, options: tuple[Any, ...]) -> Result:
+    """Where all edges but one at each vertex are in the set, by those that are not: a perfect matching. Entropies are the
+    same, and its messages take Newton's steps where these creep."""
+    found: Result = find_engine("bethe")(matching, -weights, *options)
+    total = weights.sum(1)
+    values: dict[str, Any] = {
+        name: None if value is None else value + total
+        for name, value in (("lower", found.lower), ("upper", found.upper), ("free_energy", found.free_energy))
+    }
+    return replace(found, log_z=found.log_z + total, marginals=np.maximum(1.0 - found.marginals, 0.0), **values)
 
 
 def _support(structure: Any, allowed: Any, example: int) -> tuple[Any, Any]:
@@ -149,16 +164,14 @@ def _run(
 def _freeze(
     structure: Any, free: Any, b: IntArray, weights: FloatArray, rows: IntArray, tol: float, tau: FloatArray, out: FloatArray
 ) -> None:
-    """Where the best b-matching is better than what messages attain, it is the answer."""
-    if not len(rows) or len(free) > FEW:
-        return
-    best = find_engine("b_best")
+    """Where the b-matching that shares are closest to is better than what messages attain, it is the answer."""
+    ends = structure.ends[free]
     for row in rows.tolist():
-        try:
-            y = best(structure.ends[free], b, structure.perfect, weights[row])
-        except (ImportError, ValueError):  # no solver for such graphs, or halves only: messages go on
-            return
-        score = float(weights[row][y > 0.0].sum())
+        y = np.rint(tau[row])
+        degrees = np.bincount(ends.ravel(), np.repeat(y, 2), len(b))
+        if not (degrees == b if structure.perfect else degrees <= b).all():
+            continue
+        score = float(weights[row] @ y)
         if score > out[row, 1]:
             out[row, 1] = score
             if out[row, 2] - score <= tol:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...core.errors import ModelFileError
 from ...core.validation import check_count, check_real
 from ...estimators.loaded import check_array, check_number, check_run, check_text
@@ -24,6 +26,18 @@ def edges_of_vertices(name: str, value: Any) -> None:
     """A whole number from 1, or a pair of them."""
     for part in _parts(name, value, "a whole number from 1, or a pair of them for rows and columns"):
         check_count(name, part, minimum=1)
+
+
+def pairs_that_cannot_be(name: str, value: Any) -> None:
+    """None, a function of an example, or a mask."""
+    if value is None or callable(value):
+        return
+    mask = np.asarray(value)
+    if mask.dtype != bool or mask.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} must be True and False for pairs, of shape (n, m), or (edges,) where examples have edges; or a "
+            f"function of an example that returns that or None; got shape {mask.shape} of {mask.dtype}"
+        )
 
 
 def _parts(name: str, value: Any, wanted: str) -> tuple[Any, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.contracts.progress import DualPoint
@@ -22,7 +23,7 @@ from ...solvers.frank_wolfe import BlockFrankWolfe
 from ..data import Batch, read_matchings
 from ..objective.exact import ExactMatchingLikelihood, is_cheap, matching_errors, separated
 from ..objective.likelihood import Group, MatchingLikelihood
-from .checks import edges_of_vertices, entropy_weight, simplest
+from .checks import edges_of_vertices, entropy_weight, pairs_that_cannot_be, simplest
 from .matching_model import LIKELIHOODS, Examples, MatchingModel, Matchings
 
 
@@ -55,6 +56,10 @@ class MatchingCRF(MatchingModel):
         has no certificate, `gap_` is inf, and `tol` is for the gradient.
     bipartite : bool
         Rows are matched with columns. Else all vertices are of one kind.
+    forbidden : array of bool, or callable, optional
+        Pairs that can never be, in any example: a mask of the shape that ``"forbidden"`` of an example has (see Notes),
+        where all examples have one size; or a function of an example, as it stands in X, that returns its mask, or None.
+        Examples may forbid more by masks of their own. Model files keep masks, not functions.
     solver : str or solver object, default "auto"
         ``"auto"``, ``"lbfgs"``, ``"cg"``, ``"steepest"``; ``"newton"`` for ``"full"``; or ``"block_frank_wolfe"`` (see
         `BlockFrankWolfe`), which needs best matchings only to learn by ``"bethe"``. With ``bipartite=False`` it maximises
@@ -119,7 +124,7 @@ class MatchingCRF(MatchingModel):
     y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs. Where `b` is
     above one: tables of zeros and ones, of shape (n, m), symmetric ones (n, n) if not bipartite, or (edges,) where edges are
     given; or pairs (an array of the shape of the table is a table). Exact sums are then over what the vertices of one side
-    have left, ``(b + 1)^n`` of them; they draw, but have no `kbest` and no `standard_errors`.
+    have left, ``(b + 1)^n`` of them.
 
     Examples
     --------
@@ -161,6 +166,7 @@ class MatchingCRF(MatchingModel):
         "rho": entropy_weight,
         "l2": real(0.0),
         "bipartite": flag,
+        "forbidden": pairs_that_cannot_be,
         "solver": solver_like,
         "max_iter": count(),
         "tol": real(0.0, strict=True),
@@ -190,6 +196,7 @@ class MatchingCRF(MatchingModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         perfect: bool | None = None,
+        forbidden: ArrayLike | Callable[[Any], ArrayLike | None] | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.allow_unmatched = allow_unmatched
@@ -206,6 +213,7 @@ class MatchingCRF(MatchingModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.perfect = perfect
+        self.forbidden = forbidden
 
     def _check_combinations(self) -> None:
         if self.likelihood == "bethe" and not self.l2 > 0.0:
@@ -314,10 +322,6 @@ class MatchingCRF(MatchingModel):
             raise ValueError(
                 "standard errors need exact inference; likelihood 'bethe' maximises a surrogate, whose curvature says "
                 "nothing about the spread of the estimates. Fit with likelihood='full', or bootstrap"
-            )
-        if simplest(self.b) != 1:
-            raise ValueError(
-                f"standard errors need covariances of edges, which exact sums have for b=1 only; b is {self.b}. Bootstrap"
             )
         if not hasattr(self, "_point"):
             raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")

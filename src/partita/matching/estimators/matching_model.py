@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -35,6 +35,7 @@ class MatchingModel(ListInput, Trained):
     b: int | tuple[int, int]
     rho: float | tuple[float, float]
     bipartite: bool
+    forbidden: ArrayLike | Callable[[Any], ArrayLike | None] | None
     inference_tol: float | None
     inference_max_iter: int
     n_jobs: int | None
@@ -72,9 +73,19 @@ class MatchingModel(ListInput, Trained):
         if is_fitted(self, *fitted, *RUN):
             check_fitted(self, LIKELIHOODS[1:])
 
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if callable(self.forbidden):
+            raise TypeError(
+                "forbidden is a function, which a model file cannot hold: save a model with forbidden=None "
+                "(set_params(forbidden=None)), and give the function again once it is loaded, by set_params(forbidden=...)"
+            )
+        return super()._pack()
+
     def _read(self, X: Examples, attributes: tuple[Attribute, ...] | None = None) -> tuple[list[Batch], Layout]:
         unmatched = self.allow_unmatched if self.perfect is None else not self.perfect
-        return read_examples(X, Reading(self.bipartite, unmatched, self.n_jobs, simplest(self.b), attributes))
+        return read_examples(
+            X, Reading(self.bipartite, unmatched, self.n_jobs, simplest(self.b), attributes, self.forbidden)
+        )
 
     def _weights(self, X: Examples) -> list[tuple[Batch, FloatArray]]:
         """New examples by graph, and the weights of their edges."""
@@ -119,13 +130,9 @@ class MatchingModel(ListInput, Trained):
         return self._in_order(found)
 
     def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
-        """Of each example, at most k matchings, most probable first, with their log-probabilities (Murty's algorithm)."""
+        """Of each example, at most k matchings, most probable first, with their log-probabilities (the
+        algorithms of Murty and Lawler)."""
         check_count("k", k, minimum=1)
-        if simplest(self.b) != 1:
-            raise ValueError(
-                f"kbest is for b=1, and b is {self.b}: Murty's algorithm splits matchings by the one partner of a vertex. "
-                "Draw some by sample, or list those of few edges by partita.structures.BMatching(...).enumerate()"
-            )
         found = []
         for batch, W in self._weights(X):
             lists = []

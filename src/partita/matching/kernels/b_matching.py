@@ -95,7 +95,7 @@ def _forward(steps, weights, states, L):
         _ahead(steps, p, weights, states[p], L)
         _summed(steps, p, L[steps.starts[p + 1] - steps.starts[p]], states[p + 1])
     if steps.perfect:
-        return states[P, _last(steps)]
+        return states[P, last_state(steps)]
     total = -np.inf
     for s in range(steps.size):
         total = _add(total, states[P, s])
@@ -103,7 +103,7 @@ def _forward(steps, weights, states, L):
 
 
 @kernel
-def _last(steps):
+def last_state(steps):
     """The state in the end: all digits full, or none left."""
     return steps.size - 1 if len(steps.own) == 0 or steps.own[0] == 0 else 0
 
@@ -115,7 +115,7 @@ def _backward(steps, weights, states, log_z, L, B, marginals):
     after = np.zeros(S)
     if steps.perfect:
         after[:] = -np.inf
-        after[_last(steps)] = 0.0
+        after[last_state(steps)] = 0.0
     for p in range(P - 1, -1, -1):
         own, cap = steps.own[p], steps.caps[p]
         _ahead(steps, p, weights, states[p], L)
@@ -188,7 +188,7 @@ def draw(steps, widest, most, weights, uniforms, chosen):
     if log_z == -np.inf:
         return log_z
     P, size = len(steps.caps), len(chosen)
-    where = np.full(size, _last(steps))
+    where = np.full(size, last_state(steps))
     if not steps.perfect:
         for d in range(size):
             where[d] = _chosen(states[P], uniforms[d, 0])

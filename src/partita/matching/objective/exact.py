@@ -30,7 +30,7 @@ def is_cheap(groups: Sequence[Group]) -> bool:
 
 class ExactMatchingLikelihood(MatchingObjective):
     """The likelihood of matchings. Gradients are probabilities of edges, by sums over sets of vertices, and products with
-    its Hessian their derivatives, all exact. (b-matchings have no covariances, and so no such products.)
+    its Hessian their derivatives, all exact.
 
     Parameters
     ----------
@@ -39,12 +39,9 @@ class ExactMatchingLikelihood(MatchingObjective):
         Not negative. At 0 there is no gap.
     """
 
-    def __init__(self, groups: Sequence[Group], l2: float) -> None:
-        super().__init__(groups, l2)
-        offers = {Capability.SMOOTH, Capability.PRECONDITIONER}
-        if all(group.structure.has_covariances for group in self.groups):
-            offers.add(Capability.HESSIAN_PRODUCT)
-        self.capabilities: frozenset[Capability] = frozenset(offers)
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.SMOOTH, Capability.PRECONDITIONER, Capability.HESSIAN_PRODUCT}
+    )
 
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
         found = []
@@ -99,7 +96,7 @@ def matching_errors(point: ExactMatchingPoint, method: str) -> FloatArray:
 def separated(point: ExactMatchingPoint) -> bool:
     """Whether the data, without a penalty, drive some weights to infinity: next to no information is left along them."""
     o = point.objective
-    if o.l2 > 0.0 or o.size > LOOKED_AT or Capability.HESSIAN_PRODUCT not in o.capabilities:
+    if o.l2 > 0.0 or o.size > LOOKED_AT:
         return False
     values, Q = np.linalg.eigh(_hessian(o.at(np.zeros(o.size))))
     keep = values > SINGULAR * values[-1]

@@ -19,11 +19,13 @@ from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice, check_count, check_flag, check_no_options
 from ...core.warn import report
-from ..kernels import b_matching as kernels
+from ..kernels import b_matching as kernels, b_matching_tangent
 from ..kernels.messages import cardinality
 from ..registry import find_engine
+from .bipartite import BipartiteMatching
 from .common import ENGINES, Matchings, which_example
-from .general import checked_edges
+from .general import Matching, checked_edges
+from .kbest import lawler
 
 #: Operations of exact sums of one example, at most (minutes), and up to which ``"auto"`` takes them.
 LARGEST_EXACT, AUTO_EXACT = 2e10, 2e7
@@ -199,15 +201,20 @@ class BMatching(Matchings):
         return steps, int(np.diff(starts).max()), int(b[order].max())
 
     @cached_property
+    def complement(self) -> Matchings | None:  # type: ignore[override]
+        left_out = np.bincount(self.ends.ravel(), minlength=self.n_vertices) - self.b
+        if not self.perfect or (left_out != 1).any() or (self.b == 1).all():
+            return None
+        if self.table is not None:
+            return BipartiteMatching(*self.table, n_jobs=self.n_jobs)
+        return Matching(self.ends, n_vertices=self.n_vertices, n_jobs=self.n_jobs)
+
+    @cached_property
     def operations(self) -> float:
         """Of exact sums of one example."""
         radix = [int(k) + 1 for k in self.b]
         sides = (radix[: self.left], radix[self.left :]) if self.left else (radix,)
         return float(self.n_edges * max(radix)) * float(min(product(side) for side in sides))
-
-    @property
-    def has_covariances(self) -> bool:
-        return False
 
     @property
     def exact_work(self) -> float:
@@ -235,6 +242,14 @@ class BMatching(Matchings):
         ranges = Workers.ranges(len(flat), 20.0 * self.operations * len(flat))
         self.workers.run(lambda lo, hi: kernels.sums(*given, lo, hi), ranges)
         return self.check_possible(log_z)
+
+    def covariances(self, flat: FloatArray, directions: FloatArray) -> FloatArray:
+        self.check_small("Covariances are exact: lower b, or give fewer edges")
+        out = np.zeros_like(flat)
+        given: Any = (*self.steps, np.ascontiguousarray(flat), np.ascontiguousarray(directions), out)
+        ranges = Workers.ranges(len(flat), 60.0 * self.operations * len(flat))
+        self.workers.run(lambda lo, hi: b_matching_tangent.covariances(*given, lo, hi), ranges)
+        return out
 
     def infer(self, potentials: ArrayLike, engine: str = "auto", **options: Any) -> Result:
         """log Z of each example, and the probability of every edge, in the shape of the potentials.
@@ -293,6 +308,21 @@ class BMatching(Matchings):
         """The best b-matchings, for a matrix of examples times edges, in the shape of potentials."""
         found: IntArray = find_engine("b_matchings")(self, self.rows(weights))
         return found.reshape(-1, *self._tail())
+
+    def kbest(self, potentials: ArrayLike, k: int) -> list[tuple[IntArray, FloatArray]]:
+        """Of each example, at most k b-matchings, best first, in the shape of y, and their scores: Lawler's algorithm.
+
+        Examples
+        --------
+        >>> from partita.structures import BMatching
+        >>> ((chosen, scores),) = BMatching((2, 2), 1, perfect=False).kbest([[0.0, 1.0], [2.0, 4.0]], 3)
+        >>> chosen.reshape(3, 4).tolist(), scores.tolist()
+        ([[1, 0, 0, 1], [0, 0, 0, 1], [0, 1, 1, 0]], [4.0, 4.0, 3.0])
+        """
+        flat, k = self.weights(potentials), check_count("k", k, minimum=1)
+        best = find_engine("b_best")
+        found = [lawler(lambda *part: best(part[0], part[1], self.perfect, part[2]), self, row, k) for row in flat]
+        return [(chosen.reshape(-1, *self._tail()), scores) for chosen, scores in found]
 
     def sample(self, potentials: ArrayLike, size: int, random_state: Any = None, **options: Any) -> IntArray:
         """`size` independent b-matchings, shape (size, ...) with the shape of y; refused where exact sums are."""

@@ -52,9 +52,9 @@ class Matchings:
             self.b = np.minimum(self.b, np.bincount(self.ends.ravel(), minlength=self.n_vertices))
 
     @property
-    def has_covariances(self) -> bool:
-        """Whether there is `covariances`."""
-        return True
+    def complement(self) -> Matchings | None:
+        """Perfect matchings that are what b-matchings leave out, if these leave out one edge at each vertex."""
+        return None
 
     @property
     def is_padded(self) -> bool:

@@ -1,8 +1,8 @@
-"""The k best matchings by Murty's algorithm.
+"""The k best matchings by Murty's algorithm, and the k best b-matchings by Lawler's, of which it is a case.
 
 All matchings but the best are split by the first vertex (row, if there are two sides) whose partner is another; the vertices
 before it keep theirs. The best of each part comes from the solver for best matchings, and the next best of all is the best
-of the parts, which is split in turn.
+of the parts, which is split in turn. b-matchings are split by the first edge that is in, or not, where it was not, or was.
 """
 
 from __future__ import annotations
@@ -105,3 +105,55 @@ def _best(structure: Any, weights: FloatArray, part: FloatArray, fixed: IntArray
 def _score(structure: Any, weights: FloatArray, y: IntArray) -> float:
     used = structure.indicators(y)[0] > 0.0
     return float(weights[used].sum())
+
+
+def lawler(best: Any, structure: Any, weights: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """At most k b-matchings of one example, best first, as zeros and ones for edges, and their scores.
+
+    Parameters
+    ----------
+    best : callable
+        From edges, numbers of edges of vertices and weights to zeros and ones; a ValueError says that there is none.
+    structure : BMatching
+    weights : array of shape (edges,)
+        -inf forbids an edge.
+    k : int
+    """
+    count = itertools.count()  # of equals, the first found
+    heap: list[tuple[float, int, FloatArray, FloatArray, IntArray]] = []
+    zero = np.zeros(len(weights))
+
+    def push(part: FloatArray, fixed: IntArray) -> None:
+        used = np.bincount(structure.ends[fixed].ravel(), minlength=structure.n_vertices)
+        loose = (part > -np.inf) & ~fixed
+        y, left = np.where(fixed, 1.0, zero), structure.b - used
+        if structure.perfect and (np.bincount(structure.ends[loose].ravel(), minlength=len(left)) < left).any():
+            return
+        if loose.any() and left.any():
+            try:
+                y[loose] = best(structure.ends[loose], left, part[loose])
+            except ValueError:  # there is none
+                return
+        heapq.heappush(heap, (-float(weights[y > 0.0].sum()), next(count), y, part, fixed))
+
+    push(weights, np.zeros(len(weights), bool))
+    found: list[FloatArray] = []
+    scores: list[float] = []
+    while heap and len(found) < k:
+        value, _, y, part, fixed = heapq.heappop(heap)
+        found.append(y)
+        scores.append(-value)
+        rest, sure = part.copy(), fixed.copy()
+        for e in np.flatnonzero((part > -np.inf) & ~fixed).tolist() if len(found) < k else ():
+            mine = sure.copy()
+            if y[e] > 0.0:
+                without = rest.copy()
+                without[e] = -np.inf
+                push(without, mine)
+                sure[e] = True
+            else:
+                mine[e] = True
+                if (np.bincount(structure.ends[mine].ravel(), minlength=structure.n_vertices) <= structure.b).all():
+                    push(rest.copy(), mine)
+                rest[e] = -np.inf
+    return np.array(found, dtype=np.int64).reshape(-1, len(weights)), np.array(scores)
