@@ -41,7 +41,7 @@ class ExactMatchingLikelihood(MatchingObjective):
 
     def __init__(self, groups: Sequence[Group], l2: float) -> None:
         super().__init__(groups, l2)
-        offers = {Capability.SMOOTH, Capability.PRECONDITIONER}
+        offers = {Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BATCHES}
         if all(group.structure.has_covariances for group in self.groups):
             offers.add(Capability.HESSIAN_PRODUCT)
         self.capabilities: frozenset[Capability] = frozenset(offers)
@@ -68,7 +68,7 @@ class ExactMatchingPoint(MatchingPoint):
         o = self.objective
 
         def product(v: FloatArray) -> FloatArray:
-            out = o.l2 * v
+            out = o.penalty * v
             for group, (W, _) in zip(o.groups, self.found, strict=True):
                 moved = group.structure.covariances(W, group.features.forward(v))
                 out = out + group.features.adjoint(group.weights[:, None] * moved)
