@@ -85,7 +85,7 @@ def test_held_out_chains_are_not_trained_on(rng):
     held = source.held_out(theta) * (objective.scale - source.scale) / source.scale
     assert trained + held == pytest.approx(objective.at(theta).value, rel=1e-12)
     assert objective.batches(0).held_out(theta) is None
-    with pytest.raises(ValueError, match=r"validation=0\.999 leaves no chain to train on"):
+    with pytest.raises(ValueError, match=r"validation=0\.999 leaves no example to train on"):
         objective.batches(0, validation=0.999)
 
 
@@ -185,10 +185,19 @@ def test_what_chains_do_not_offer_is_refused():
     objective = chains()
     with pytest.raises(ValueError, match="rank must be None on chains"):
         minimize(objective, solver=StochasticBound(rank=3))
-    with pytest.raises(ValueError, match="bound must be 'hessian' on chains"):
-        minimize(objective, solver=StochasticBound(curvature="ema"))
-    with pytest.raises(ValueError, match="curvature must be 'fixed' on chains"):
-        minimize(objective, solver=StochasticBound(curvature="batch"))
+    wide = chains(attributes=100)
+    with pytest.raises(ValueError, match="bound must be 'hessian' here, where no quadratic bound is known as a matrix"):
+        minimize(wide, solver=StochasticBound(curvature="ema"))
+    with pytest.raises(ValueError, match="curvature must be 'fixed' or 'ema' here"):
+        minimize(wide, solver=StochasticBound(curvature="batch"))
+
+
+@pytest.mark.parametrize(("curvature", "excess"), [("ema", 0.02), ("batch", 0.1)])  # the latter is biased
+def test_batches_of_small_models_have_bounds(curvature, excess):
+    objective = chains(n_chains=60, attributes=8)
+    best = minimize(objective, solver=Newton(), tol=1e-10).value
+    solver = StochasticBound(curvature=curvature, batch_size=10, patience=50)
+    assert minimize(objective, solver=solver, max_iter=50, tol=0.0).value < (1.0 + excess) * best
 
 
 @pytest.mark.parametrize("unit", [True, False])

@@ -11,7 +11,6 @@ from partita.bayesnet import objective as network
 from partita.chain.features.chain import ChainFeatures, Scores
 from partita.chain.features.tied import TiedFeatures
 from partita.chain.objective import boltzmann as boltzmann_chain, composite as chain_composite, likelihood as chain
-from partita.chain.objective.batches import ChainBatches, Residual
 from partita.core import contracts as c
 from partita.core.results import FloatArray
 from partita.features import DenseLinear, LabelFeatures, SparseLinear, TiedTables
@@ -19,6 +18,7 @@ from partita.graph.objective import composite, likelihood as graph
 from partita.matching.features import AloneFeatures, AttributePairs, EdgeFeatures, EdgeMap, NodePairs, PaddedFeatures
 from partita.matching.objective import exact as exact_matching, likelihood as matching
 from partita.objectives import l1
+from partita.objectives.batches import Parts, Residual, SumOverExamples
 from partita.objectives.constraints import constrained
 from partita.softmax.bounds import accumulate
 from partita.softmax.objective import elastic_net, latent, likelihood
@@ -76,7 +76,9 @@ def objectives(
 ) -> tuple[Any, ...]:
     smooth: list[c.Objective] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, net]
     others: list[c.Objective] = [lasso, orthant, bounded]
-    batches: list[c.HasBatches] = [softmax, chains]
+    batches: list[c.HasBatches] = [softmax, hidden]
+    sums: list[SumOverExamples] = [chains, windows, boltzmann, graphs, objects, matchings]
+    batches += sums
     sweeps: c.HasSweeps = chains
     blocks: list[c.HasBlocks] = [graphs, matchings]
     em: list[EMObjective] = [hidden, net]
@@ -85,9 +87,9 @@ def objectives(
     return smooth, others, batches, sweeps, blocks, em, under_l1, within_sets
 
 
-def sources(softmax: Batches[likelihood.Likelihood], chains: ChainBatches) -> tuple[Any, ...]:
+def sources(softmax: Batches[likelihood.Likelihood], parts: Parts) -> tuple[Any, ...]:
     arrays: c.BatchSource[FloatArray, slice, accumulate.CurvatureSum] = softmax
-    residuals: c.BatchSource[Residual, tuple[int, int], accumulate.DiagonalSum] = chains
+    residuals: c.BatchSource[Residual, tuple[int, int], Any] = parts
     return arrays, residuals
 
 

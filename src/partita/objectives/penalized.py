@@ -51,11 +51,14 @@ class PenalizedObjective(ObjectiveBase):
     ----------
     penalty : array of shape (size,)
         The l2 of each parameter.
+    center : array of shape (size,), optional
+        Where the penalty is zero. Default: at zero.
     convex : bool
         Whether the loss is.
     """
 
     penalty: FloatArray
+    center: FloatArray | None = None
     convex: bool = True
 
     @cached_property
@@ -66,11 +69,12 @@ class PenalizedObjective(ObjectiveBase):
     def penalty_value(self, theta: FloatArray) -> float:
         """What the penalty adds to the value."""
         # no BLAS: it would split long vectors over threads, which spin on afterwards
-        return 0.5 * float((self.penalty * theta * theta).sum())
+        away = theta if self.center is None else theta - self.center
+        return 0.5 * float((self.penalty * away * away).sum())
 
     def penalty_gradient(self, theta: FloatArray) -> FloatArray:
         """What the penalty adds to the gradient."""
-        return self.penalty * theta
+        return self.penalty * (theta if self.center is None else theta - self.center)
 
     def free_constants(self) -> IntArray:
         """Parameters without a penalty that a common constant may be added to, changing nothing; none in general."""

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.arrays.pieces import take_pieces
 from ..core.arrays.weights import held_down
 from ..core.contracts import Capability, Product
-from ..core.results import BoolArray, FloatArray
+from ..core.results import BoolArray, FloatArray, IntArray
 from ..core.validation import check_weights
+from ..objectives.batches import SumOverExamples
 from ..objectives.expectation import em_step
-from ..objectives.penalized import PenalizedObjective, PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
+from ..objectives.penalized import PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
 from .features.pairs import PairFeatures
 from .structure.dependency_trees import DependencyTrees
 
 #: Power of the diagonal of the Hessian by which gradients are scaled. Weights are correlated: the whole of it overshoots.
 POWER = 0.5
-OFFERS = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+OFFERS = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES})
 
 
-class TreeLikelihood(PenalizedObjective):
+class TreeLikelihood(SumOverExamples):
     """``F(theta) = sum_i w_i (log Z_i - s_i(y_i)) + 1/2 sum_j penalty_j theta_j^2`` with scores of pairs ``s = A theta``.
 
     log Z is that of the matrix-tree theorem, its gradient the probabilities of pairs, and products with its Hessian those of
@@ -76,12 +79,51 @@ class TreeLikelihood(PenalizedObjective):
         self.allowed: BoolArray | None = allowed
         self.convex: bool = allowed is None
         self.capabilities: frozenset[Capability] = OFFERS if allowed is None else OFFERS | {Capability.EM_STEP}
-        used = np.zeros(structure.n_pairs)
+        self.heads: IntArray | None = None if y is None else np.asarray(y)
+        #: The pairs of the observed trees, weighted; zero where only `allowed` is known.
+        self.used: FloatArray = np.zeros(structure.n_pairs)
         if y is not None:
             chosen = structure.chosen(y)
-            used[chosen] = self.pair_weights[chosen]
-        #: ``A' y``, weighted: the features of the observed trees; zero where only `allowed` is known.
-        self.observed: FloatArray = features.adjoint(used)
+            self.used[chosen] = self.pair_weights[chosen]
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """``A' y``, weighted: the features of the observed trees."""
+        return self.features.adjoint(self.used)
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of words of each sentence."""
+        return np.asarray(self.weights * self.structure.lengths)
+
+    def part(self, rows: IntArray) -> TreeLikelihood:
+        s = self.structure
+        trees = DependencyTrees(s.lengths[rows], s.single_root, s.n_jobs)
+        words, pairs = (take_pieces(offsets, rows)[1] for offsets in (s.word_offsets, s.offsets))
+        heads = None if self.heads is None else self.heads[words]
+        allowed = None if self.allowed is None else self.allowed[pairs]
+        return TreeLikelihood(self.features.take(rows), trees, heads, allowed=allowed, weights=self.weights[rows])
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, tuple[FloatArray]]:
+        scores = self.features.forward(theta)
+        loss, marginals = -float(self.used @ scores), np.zeros(len(scores))
+        for sign, given in ((1.0, scores), (-1.0, self.clamped(scores))):
+            if given is not None:
+                found = self.structure.infer(given)
+                loss += sign * float(self.weights @ found.log_z)
+                marginals += sign * found.marginals
+        return loss, (self.pair_weights * marginals - self.used,)
+
+    def pull_back(self, residual: Sequence[FloatArray]) -> FloatArray:
+        return self.features.adjoint(residual[0])
+
+    def convex_product(self, theta: FloatArray) -> Product:
+        known = self if self.allowed is None else self.expecting(np.zeros(self.size))
+        return known.at(theta).hessian_product()
+
+    def clamped(self, scores: FloatArray) -> FloatArray | None:
+        """The scores of the pairs that are allowed, others forbidden; None if all heads are known."""
+        return None if self.allowed is None else np.where(self.allowed, scores, -np.inf)
 
     def expecting(self, statistics: FloatArray) -> TreeLikelihood:
         """The likelihood of the same sentences whose observed features, summed with weights, are these."""
@@ -108,15 +150,12 @@ class TreePoint(PenalizedPoint):
         self.marginals: FloatArray = found.marginals
         self.residual: FloatArray = found.marginals
         loss = float(objective.weights @ found.log_z) - float(objective.observed @ theta)
-        if objective.allowed is not None:
-            given = objective.structure.infer(self._clamped(objective.allowed))
+        clamped = objective.clamped(self.scores)
+        if clamped is not None:
+            given = objective.structure.infer(clamped)
             self.residual = found.marginals - given.marginals
             loss -= float(objective.weights @ given.log_z)
         self.value: float = loss + objective.penalty_value(theta)
-
-    def _clamped(self, allowed: BoolArray) -> FloatArray:
-        """The scores of the pairs that are allowed; others are forbidden."""
-        return np.where(allowed, self.scores, -np.inf)
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -134,8 +173,9 @@ class TreePoint(PenalizedPoint):
         def product(v: FloatArray) -> FloatArray:
             image = o.features.forward(v)
             covariance = o.structure.covariance_product(self.scores, image)
-            if o.allowed is not None:
-                covariance = covariance - o.structure.covariance_product(self._clamped(o.allowed), image)
+            clamped = o.clamped(self.scores)
+            if clamped is not None:
+                covariance = covariance - o.structure.covariance_product(clamped, image)
             return o.features.adjoint(o.pair_weights * covariance) + o.penalty * v
 
         return product

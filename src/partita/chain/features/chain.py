@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arrays.pieces import take_pieces
 from ...core.arrays.sparse import sound_csr
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
@@ -64,9 +65,6 @@ class ChainFeatures:
     ends: bool
     attribute: IntArray
     label: IntArray
-
-    #: Whether there is a map of some of the chains (`take`, `block`), as mini-batches need.
-    divisible = True
 
     def __init__(
         self,
@@ -320,14 +318,6 @@ def _first_seen(X: Any) -> IntArray:
     first = np.full(X.shape[1], X.nnz, np.int64)
     first[X.indices[::-1]] = np.arange(X.nnz - 1, -1, -1)
     return np.argsort(first, kind="stable")
-
-
-def take_pieces(offsets: Any, order: Any) -> tuple[IntArray, IntArray]:
-    """The offsets of some pieces put one after the other, and where each of their entries was."""
-    lengths = np.diff(offsets)[order].astype(np.int64)
-    taken = np.zeros(len(lengths) + 1, np.int64)
-    taken[1:] = np.cumsum(lengths)
-    return taken, np.repeat(offsets[:-1][order].astype(np.int64) - taken[:-1], lengths) + np.arange(taken[-1])
 
 
 def _take_rows(matrix: Entries, rows: Any) -> Entries:

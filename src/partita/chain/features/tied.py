@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,6 @@ class TiedFeatures:
     n_positions: int
     n_examples: int
 
-    #: Mini-batches would need the weights of a group in one of them.
-    divisible = False
-
     def __init__(self, inner: ChainFeatures, group: IntArray) -> None:
         self.inner, self.group = inner, group
         self.size: int = int(group.max()) + 1
@@ -51,6 +49,22 @@ class TiedFeatures:
     def squared(self, R: FloatArray, C: FloatArray) -> FloatArray:
         """The same with the squares of X; what weights of a group have in common is left out."""
         return self.collect(self.inner.squared(R, C))
+
+    def magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """See `ChainFeatures`; sums over the weights of each group."""
+        squares, counts = self.inner.magnitudes()
+        return self.collect(squares), self.collect(counts)
+
+    def entries(self) -> FloatArray:
+        """The number of weights that each position may use."""
+        return self.inner.entries()
+
+    def take(self, order: Any) -> TiedFeatures:
+        """The map of some chains, in an order, with the same parameters."""
+        twin = copy.copy(self)
+        twin.inner = self.inner.take(order)
+        twin.offsets, twin.n_positions, twin.n_examples = twin.inner.offsets, twin.inner.n_positions, twin.inner.n_examples
+        return twin
 
     @property
     def streams(self) -> Attributes | None:

@@ -17,7 +17,7 @@ from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice, check_weights
-from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty, diagonal_scaling
+from ...objectives.penalized import PenalizedPoint, check_penalty, diagonal_scaling
 from ...objectives.products import ProductModel
 from ...softmax import PartitionBound
 from ..features.chain import ChainFeatures, Scores
@@ -25,6 +25,7 @@ from ..kernels.likelihood_pass import accumulate
 from ..kernels.tuples import WHOLE, Chains, Totals, Weights, Windows
 from ..structure.forbidden import Forbidden
 from ..structure.forward_backward import ChainSums, transition_factors
+from .batches import ChainSum
 from .counts import observed
 from .partial import Partial
 
@@ -34,7 +35,15 @@ POWER = 0.25
 LEAST_CURVATURE = 0.01
 
 
-class ChainObjective(PenalizedObjective):
+COMMON = frozenset(
+    {
+        *(Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.MODEL),
+        Capability.BATCHES,
+    }
+)
+
+
+class ChainObjective(ChainSum):
     """What likelihoods of chains, whole or composite, share: scores, sums over labellings, their gradient and curvature.
 
     Parameters
@@ -96,20 +105,48 @@ class ChainObjective(PenalizedObjective):
         self.buffers = Buffers((features.n_positions, n))
         self.in_one_pass: bool = self.convex and features.streams is not None
         self._parts: list[FloatArray] | None = None  # where threads sum; kept, because fresh memory is slow
-        self.observed: FloatArray = self._statistics() - (0.0 if linear is None else linear)
+        self.linear: FloatArray | None = linear
         self._check_possible()
+
+    @property
+    def slope(self) -> FloatArray | None:
+        """The linear terms: one that is given, and that of a penalty that is not around zero."""
+        parts = [part for part in (self.linear, super().slope) if part is not None]
+        return np.asarray(sum(parts)) if parts else None
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """The features of what is known, summed with weights, less the linear term."""
+        found = self.features.adjoint(self.observed_scores())
+        return found if self.linear is None else found - self.linear
 
     def _offers(self, plain: bool) -> frozenset[Capability]:
         """The capabilities; `plain` says that all labels are known, none are forbidden, and there is no linear term."""
-        return frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.MODEL})
+        return COMMON
 
-    def _statistics(self) -> FloatArray:
-        """The features of the chains that are fully known, summed with weights."""
+    def part(self, rows: IntArray) -> Self:
+        features, y = self.taken(rows)
+        given: dict[str, Any] = {"sets": self.sets, "forbidden": self.forbidden, "workers": self.workers}
+        return type(self)(features, y, weights=self.weights[rows], **given)
+
+    def observed_scores(self) -> Scores:
+        """Indicators of labels and transitions of the chains that are fully known, weighted."""
         f = self.features
         weights = self.weights.copy()
         if self.partial is not None:
             weights[self.partial.chains] = 0.0
-        return f.adjoint(observed(np.maximum(self.y, 0), f.offsets, weights, f.n_labels))
+        return observed(np.maximum(self.y, 0), f.offsets, weights, f.n_labels)
+
+    def fresh_sums(self, scores: Scores) -> tuple[Any, ChainSums | None, IntArray]:
+        sums = ChainSums(*scores, self.features.offsets, self.weights, self.workers)
+        return sums, self.known_sums(scores), np.zeros(0, np.int64) if self.partial is None else self.partial.rows
+
+    def known_sums(self, scores: Scores) -> ChainSums | None:
+        """Sums over the labellings that agree with what is known, of the chains that are not fully known."""
+        (U, A), partial = scores, self.partial
+        if partial is None:
+            return None
+        return partial.sums(U[partial.rows], A, self.workers)
 
     def _check_possible(self) -> None:
         """Every chain needs a labelling that is allowed; a known one must be."""
@@ -133,7 +170,7 @@ class ChainObjective(PenalizedObjective):
             s = int(np.searchsorted(f.offsets, t, side="right")) - 1
             raise ValueError(f"y has a forbidden transition, start or end at position {t - f.offsets[s]} of sequence {s}")
         if self.partial is not None:
-            sums = self.at(np.zeros(self.size)).known
+            sums = self.known_sums(self.scores(np.zeros(self.size), np.empty(self.buffers.shape)))
             assert sums is not None
             if not np.isfinite(sums.log_z).all():
                 s = self.partial.chains[int(np.argmin(np.isfinite(sums.log_z)))]
@@ -256,10 +293,7 @@ class ChainObjectivePoint(PenalizedPoint):
     @cached_property
     def known(self) -> ChainSums | None:
         """Sums over the labellings that agree with what is known, of the chains that are not fully known."""
-        o, (U, A), partial = self.objective, self.scores, self.objective.partial
-        if partial is None:
-            return None
-        return partial.sums(U[partial.rows], A, o.workers)
+        return self.objective.known_sums(self.scores)
 
     def residual(self) -> Scores:
         """Marginals less those of the labels that are not fully known."""

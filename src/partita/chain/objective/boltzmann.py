@@ -11,14 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ...core.arrays.pieces import take_pieces
 from ...core.buffers import Buffers, Owner
 from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
+from ...objectives.batches import SumOverExamples
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.expectation import em_step
-from ...objectives.penalized import PenalizedObjective, PenalizedPoint, diagonal_scaling
+from ...objectives.penalized import PenalizedPoint, diagonal_scaling
 from ..structure.forward_backward import ChainSums
 from ..structure.windows import Unrolled, Windows, WindowSums
 from .base import POWER
@@ -30,7 +32,7 @@ from .partial import Partial
 CHUNK = 20_000_000
 
 
-class BoltzmannChainLikelihood(PenalizedObjective):
+class BoltzmannChainLikelihood(SumOverExamples):
     """``F = sum_j w_j (-log p(x_A, y_A | y_B)) + penalty``, a sum over windows of chains of tokens x and labels y.
 
     ``p(x, y)`` is proportional to ``exp(sum_t theta[x_t, y_t] + sum_t A[y_{t-1}, y_t])`` among all of the same length.
@@ -54,6 +56,8 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         Which windows count, and how much. Default: whole chains.
     weights : array, optional
         Weights of the chains.
+    shares : array, optional
+        How much of each window is used. Default: as the policy draws.
     l2 : float
         Penalty on the weights of every token and transition; on those that tokens share, for each of them.
 
@@ -82,6 +86,7 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         sets: Any = None,
         composite: CompositeLikelihood | None = None,
         weights: FloatArray | None = None,
+        shares: FloatArray | None = None,
         l2: float = 0.0,
         workers: Workers | None = None,
     ) -> None:
@@ -94,17 +99,16 @@ class BoltzmannChainLikelihood(PenalizedObjective):
             raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         self.workers: Workers = workers or Workers(1)
         self.n_examples: int = len(offsets) - 1
-        shares = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
-        self.penalty: FloatArray = l2 * np.concatenate([shares, np.ones(n_labels**2)])
+        counts = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
+        self.penalty: FloatArray = l2 * np.concatenate([counts, np.ones(n_labels**2)])
         self.size: int = len(self.penalty)
         self.capabilities: frozenset[Capability] = frozenset(
-            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
+            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
         )
         if not self.convex:
             self.capabilities |= {Capability.EM_STEP}
-        self.objects: ChainObjects = ChainObjects(
-            offsets, y, check_weights("weights", weights, self.n_examples), self.composite
-        )
+        self.chain_weights: FloatArray = check_weights("weights", weights, self.n_examples)
+        self.objects: ChainObjects = ChainObjects(offsets, y, self.chain_weights, self.composite, shares)
         self.buffers: Buffers = Buffers((1, n_labels))
         self._weigh(self.composite.beta)
 
@@ -154,6 +158,19 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         twin = copy.copy(self)
         twin._weigh(np.asarray(beta, dtype=np.float64))
         return twin
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of labels in windows of each chain."""
+        return self.objects.masses(self.beta)
+
+    def part(self, rows: IntArray) -> BoltzmannChainLikelihood:
+        offsets, where = take_pieces(self.offsets, rows)
+        given: dict[str, Any] = {"sets": self.sets, "composite": self.composite, "workers": self.workers}
+        given |= {"shares": self.objects.shares_of(rows), "weights": self.chain_weights[rows]}
+        data = self.x[where], self.y[where], offsets, self.sizes, self.n_labels
+        twin = BoltzmannChainLikelihood(*data, **given)
+        return twin if np.array_equal(self.beta, twin.beta) else twin.with_weights(self.beta)
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See `moments_by_order`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arrays.pieces import take_pieces
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
 from ...core.random import generator
@@ -39,17 +40,37 @@ class ChainObjects:
     weights : array
         One weight for each chain.
     composite : CompositeLikelihood
+    shares : array, optional
+        How much of each window is used. Default: as the policy draws.
     """
 
-    def __init__(self, offsets: IntArray, y: IntArray, weights: FloatArray, composite: CompositeLikelihood) -> None:
+    def __init__(
+        self,
+        offsets: IntArray,
+        y: IntArray,
+        weights: FloatArray,
+        composite: CompositeLikelihood,
+        shares: FloatArray | None = None,
+    ) -> None:
         check_on_chains(composite)
         lengths = [None if order == FULL else int(order) for order in composite.rates]
         self.windows: Windows = Windows.of_lengths(offsets, y, lengths)
-        self.shares: FloatArray = composite.shares(self.windows.group, self.windows.chain)
+        drawn = composite.shares(self.windows.group, self.windows.chain) if shares is None else shares
+        self.shares: FloatArray = drawn
         within = composite.weights_within(self.windows.group, self.windows.chain)
         self.weights: FloatArray = weights[self.windows.chain] * self.shares * within
         extents = np.diff(offsets)
         self.held_down: float = float(held_down(weights) @ extents) / float(weights @ extents)
+
+    def shares_of(self, chains: IntArray) -> FloatArray:
+        """How much of the windows of some chains is used."""
+        return self.shares[take_pieces(self.windows.by_chain, chains)[1]]
+
+    def masses(self, beta: FloatArray) -> FloatArray:
+        """The weighted number of labels in windows of each chain."""
+        w = self.windows
+        each = self.weights * beta[w.group] * w.length
+        return np.asarray(np.bincount(w.chain, weights=each, minlength=len(w.chains) - 1), dtype=np.float64)
 
     def choose(self, beta: FloatArray) -> tuple[Windows, FloatArray]:
         """The windows that count with these weights of the orders, and their weights."""
@@ -78,16 +99,22 @@ class ChainComposite(ChainObjective):
     """
 
     composite: CompositeLikelihood
-    linear: Any | None
     windows: Windows
     window_weights: FloatArray
 
-    def __init__(self, features: ChainFeatures, y: IntArray, composite: CompositeLikelihood, **options: Any) -> None:
+    def __init__(
+        self,
+        features: ChainFeatures,
+        y: IntArray,
+        composite: CompositeLikelihood,
+        shares: FloatArray | None = None,
+        **options: Any,
+    ) -> None:
         if np.min(y) < 0:
             raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         super().__init__(features, y, **options)
-        self.composite, self.linear = composite, options.get("linear")
-        self.objects: ChainObjects = ChainObjects(features.offsets, self.y, self.weights, composite)
+        self.composite = composite
+        self.objects: ChainObjects = ChainObjects(features.offsets, self.y, self.weights, composite, shares)
         self._weigh(composite.beta)
 
     def _weigh(self, beta: FloatArray) -> None:
@@ -95,14 +122,34 @@ class ChainComposite(ChainObjective):
         self.beta = beta
         self.windows, self.window_weights = self.objects.choose(beta)
         self.scale: float = float(self.window_weights @ self.windows.length) * self.objects.held_down
-        self.observed: FloatArray = self._observed(self.window_weights) - (0.0 if self.linear is None else self.linear)
+        self.__dict__.pop("observed", None)
         self.room: Buffers = Buffers((len(self.windows.rows), self.features.n_labels))
         self.__dict__.pop("least_diagonal", None)
 
-    def _observed(self, weights: FloatArray) -> FloatArray:
-        """The features of the labels in windows, and of the transitions at their ends, summed with weights."""
+    def observed_scores(self) -> Scores:
+        """Indicators of the labels in windows, and of the transitions at their ends, weighted."""
+        return self._indicators(self.window_weights)
+
+    def _indicators(self, weights: FloatArray) -> Scores:
         f = self.features
-        return f.adjoint(indicators(self.y, f.offsets, *self.windows.coverage(weights), f.n_labels))
+        return indicators(self.y, f.offsets, *self.windows.coverage(weights), f.n_labels)
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of labels in windows of each chain."""
+        return self.objects.masses(self.beta)
+
+    def part(self, rows: IntArray) -> ChainComposite:
+        (features, y), shares = self.taken(rows), self.objects.shares_of(rows)
+        given: dict[str, Any] = {"forbidden": self.forbidden, "workers": self.workers, "weights": self.weights[rows]}
+        twin = ChainComposite(features, y, self.composite, shares, **given)
+        return twin if np.array_equal(self.beta, twin.beta) else twin.with_weights(self.beta)
+
+    def fresh_sums(self, scores: Scores) -> tuple[WindowSums, None, IntArray]:
+        shapes = self.buffers.shape, self.room.shape
+        buffers, room = (Buffers(shape) for shape in shapes)
+        sums = WindowSums(*scores, self.windows, self.window_weights, self.workers, buffers, room)
+        return sums, None, np.zeros(0, np.int64)
 
     def with_weights(self, beta: FloatArray) -> ChainComposite:
         """The same objects with other weights of the orders."""
@@ -153,7 +200,7 @@ class CompositePoint(ChainObjectivePoint):
         o, owner = self.objective, Owner()
         each = factors[o.windows.chain]
         expected = o.features.adjoint(self.sums.weighted(each, o.buffers.lend(owner)))
-        return o._observed(each * o.window_weights) - expected
+        return o.features.adjoint(o._indicators(each * o.window_weights)) - expected
 
     def information(self) -> FloatArray:
         """The diagonal of the Hessian, no penalty: exact for few parameters, else as if labels were independent."""

@@ -16,10 +16,9 @@ from ...objectives.penalized import PlainRay
 from ...objectives.products import ProductModel
 from ...softmax import PartitionBound
 from ..bounds import DenseChains, LineBound
-from ..features.chain import Scores
+from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
 from .base import ChainObjective, ChainObjectivePoint
-from .batches import ChainBatches
 from .majorization import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
 from .sweeps import ChainSweeps
 
@@ -37,15 +36,9 @@ class ChainLikelihood(ChainObjective):
         offers = super()._offers(plain) | bound_capabilities(self.features)
         if not self.convex:
             offers |= {Capability.EM_STEP}
-        if plain and self.features.divisible:
-            offers |= {Capability.BATCHES}
-            if self.has_gap and np.ptp(self.penalty) == 0.0:
-                offers |= {Capability.SWEEPS}
+        if plain and isinstance(self.features, ChainFeatures) and self.has_gap and np.ptp(self.penalty) == 0.0:
+            offers |= {Capability.SWEEPS}
         return offers
-
-    def batches(self, random_state: Any = None, validation: float = 0.0) -> ChainBatches:
-        """The chains as mini-batches in random order, a part of them held out."""
-        return ChainBatches(self, random_state, validation)
 
     def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
         """Stochastic gradient descent on single chains."""

@@ -84,7 +84,7 @@ class ChainSubspace(Generic[P]):
     def evaluate(self, coordinates: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Value, gradient and Hessian in the coordinates."""
         o, point = self.origin.objective, self.at(coordinates)
-        gradient = self._inner(*point.residual()) + self.basis @ (o.penalty * point.parameters - o.observed)
+        gradient = self._inner(*point.residual()) + self.basis @ (o.penalty_gradient(point.parameters) - o.observed)
         hessian = np.array([self._inner(*point.residual_change(*image)) for image in self.images])
         return point.value, gradient, hessian + (self.basis * o.penalty) @ self.basis.T
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...core.arrays.pieces import take_pieces
 from ...core.arrays.sparse import sound_csr
 from ...core.results import FloatArray, IntArray
 from ..structure.factor_graph import FactorGraph
@@ -147,6 +148,31 @@ class TiedTables:
             mean, square = (P, P) if part.basis is None else (P @ part.basis, P @ part.basis**2)
             out += part.add(w * np.maximum(square - mean**2, 0.0), self.size, squared=True)
         return out
+
+    @cached_property
+    def _rows(self) -> list[tuple[IntArray, IntArray]]:
+        """Of each type, its factors' places in the order of their examples, and where those of each example begin."""
+        found, numbers = [], np.arange(self.graph.n_examples + 1)
+        for kind in self.parts:
+            examples = self.graph.factor_examples[np.searchsorted(self.graph.offsets, kind.places[:, 0])]
+            order = np.argsort(examples, kind="stable")
+            found.append((order, np.searchsorted(examples[order], numbers)))
+        return found
+
+    def take(self, part: Part[FactorGraph]) -> TiedTables:
+        """The map to the factors of some examples."""
+        own = copy(self)
+        own.graph, own.parts = part.graph, []
+        own.__dict__.pop("matrix", None)
+        own.__dict__.pop("_rows", None)
+        for kind, (order, ends) in zip(self.parts, self._rows, strict=True):
+            rows = np.sort(order[take_pieces(ends, part.examples)[1]])
+            if not len(rows):
+                continue
+            within = np.searchsorted(part.factors, np.searchsorted(self.graph.offsets, kind.places[rows, 0]))
+            places = part.graph.offsets[within][:, None] + np.arange(kind.places.shape[1])
+            own.parts.append(replace(kind, places=places, features=None if kind.features is None else kind.features[rows]))
+        return own
 
     def split(self, parts: Sequence[Part[FactorGraph]]) -> list[TiedTables]:
         """The map to the factors of each example; features are not copied."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -12,15 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.contracts.capabilities import Product
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
-from ...objectives.penalized import PenalizedObjective, PenalizedPoint, check_penalty
+from ...objectives.batches import SumOverExamples
+from ...objectives.penalized import PenalizedPoint, check_penalty
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import check_states
 from ..structure.factor_graph import FactorGraph
+from ..structure.mixture import Examples
 
 P = TypeVar("P", bound="GraphObjectivePoint")
 
 
-class GraphObjective(PenalizedObjective, Generic[P]):
+class GraphObjective(SumOverExamples, Generic[P]):
     """Data of an objective on a factor graph, checked. See `GraphLikelihood` for its parameters."""
 
     features: TiedTables
@@ -47,6 +50,22 @@ class GraphObjective(PenalizedObjective, Generic[P]):
         self.base: FloatArray | None = None if base is None else np.ascontiguousarray(base, dtype=np.float64)
         if self.base is not None and (self.base.shape != (graph.size,) or not (self.base < np.inf).all()):
             raise ValueError(f"base must have shape ({graph.size},) without NaN or +inf (-inf forbids)")
+
+    @cached_property
+    def examples(self) -> Examples[FactorGraph]:
+        """Where the examples of a union are."""
+        return Examples(self.graph)
+
+    def some(self, rows: IntArray) -> tuple[TiedTables, IntArray, FloatArray | None]:
+        """Map, states and base of some examples: rows of one graph, or graphs of a union, given in order."""
+        if self.graph.n_examples == 1:
+            return self.features, self.states[rows], self.base
+        part = self.examples.take(rows)
+        base = None if self.base is None else self.base[part.index]
+        return self.features.take(part), self.states[:, part.variables], base
+
+    def pull_back(self, residual: Sequence[FloatArray]) -> FloatArray:
+        return self.features.adjoint(residual[0])
 
     def potentials(self, theta: FloatArray) -> FloatArray:
         """``A theta + base``."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product
 from ...core.random import generator
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.warn import warn
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.information import dense_hessian
@@ -84,7 +84,7 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         self.within: FloatArray = composite.weights_within(self.objects.groups, self.objects.examples)
         self.convex: bool = not self.objects.hidden
         self.capabilities: frozenset[Capability] = frozenset(
-            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
+            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
         )
         self.beta: FloatArray = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
         self._weigh()
@@ -110,15 +110,20 @@ class GraphComposite(GraphObjective["CompositePoint"]):
 
     def _scale(self) -> float:
         """The number of variables in sets A, weighted."""
-        o = self.objects
-        known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
-        sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self._object_weights(self.beta)
+        o, sizes = self.objects, self._sizes()
         if len(self.states) == 1:
             return float((self.shares @ (sizes * held_down(self.weights)[o.examples]))[0])
         return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ held_down(self.weights))
 
     def _object_weights(self, beta: FloatArray) -> FloatArray:
         return np.asarray(beta[self.objects.groups] * self.within)
+
+    def _sizes(self) -> FloatArray:
+        """The number of variables in the set A of each object, weighted."""
+        o = self.objects
+        known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
+        counts = np.bincount(o.columns, weights=known, minlength=len(o.groups))
+        return np.asarray(counts * self._object_weights(self.beta))
 
     def _free_sets(self, beta: FloatArray) -> FreeSets:
         o = self.objects
@@ -129,6 +134,36 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         else:
             rows = self.weights
         return FreeSets(self.graph, o.sets, self.states, rows, shares, o.columns, o.signs, o.latent, **self.options)
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of variables in sets A of each example."""
+        sizes = self._sizes()
+        if len(self.states) == 1:
+            used = self.shares[0] * sizes
+            each = np.bincount(self.objects.examples, weights=used, minlength=self.n_examples)
+            return np.asarray(each * self.weights)
+        return np.asarray(np.broadcast_to(self.shares @ sizes, len(self.states)) * self.weights)
+
+    def part(self, rows: IntArray) -> GraphComposite:
+        rows = np.sort(rows)
+        twin = copy(self)
+        for name in ("uniform_diagonal", "examples"):
+            twin.__dict__.pop(name, None)
+        twin.features, twin.states, twin.base = self.some(rows)
+        twin.graph, twin.weights, twin.n_examples = twin.features.graph, self.weights[rows], len(rows)
+        twin.penalty, twin.center = np.zeros(self.size), None
+        if self.graph.n_examples > 1:
+            twin.objects, chosen = self.objects.take(self.graph, rows)
+            twin.shares, twin.within = self.shares[:, chosen], self.within[chosen]
+        elif len(self.shares) > 1:
+            twin.shares = self.shares[rows]
+        twin._weigh()
+        return twin
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, tuple[FloatArray]]:
+        point = self.at(theta)
+        return point.value, (point.sums.gradient - self.sets.counts,)
 
     def with_weights(self, beta: FloatArray) -> GraphComposite:
         """The same objective with other weights of orders; what was drawn stays."""

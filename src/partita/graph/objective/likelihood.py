@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product, QuadraticModel
-from ...core.results import FloatArray, Result
+from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice
 from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
@@ -103,6 +103,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         graph, states = self.graph, self.states
         check_choice("engine", engine, LIKELIHOOD_ENGINES)
         self.options = dict(options or {})
+        self._given = engine, dict(self.options)
         self.engine, self._auto = graph.choose(engine, **self.options), engine == "auto"
         self._limit = {key: value for key, value in self.options.items() if key == "memory_limit"}
         if self._auto:
@@ -123,7 +124,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         self.entry_mass: NDArray[Any] = np.repeat(self.mass[graph.factor_examples], np.diff(graph.offsets))
         self.rest_weights: FloatArray = by_cell[self.evidence.rest_rows, self.evidence.rest_examples]
         self.scale: float = float(held_down(self.weights).reshape(by_cell.shape).sum(0) @ np.bincount(graph.examples))
-        counts = self.evidence.counts(by_cell)
+        counts = self.counts = self.evidence.counts(by_cell)
         self.observed: FloatArray = features.adjoint(counts)
         self.constant: float = 0.0
         if self.base is not None:
@@ -132,7 +133,7 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
             self.constant = float(counts[used] @ self.base[used])
         self.hidden: FactorGraph | None = self.evidence.rest
         self.convex: bool = self.hidden is None and self.engine in CONVEX
-        self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER})
+        self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BATCHES})
         if self.engine in ("exact", "planar"):
             self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL}
         if self.engine == "exact":
@@ -153,6 +154,22 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
     def dense(self) -> DenseGraph:
         """The features written out, for bounds as matrices."""
         return DenseGraph(self.features, float(self.mass[0]))
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of variables of each example."""
+        sizes = np.bincount(self.graph.examples)
+        return np.asarray(self.weights * (sizes if len(sizes) > 1 else float(sizes[0])))
+
+    def part(self, rows: IntArray) -> GraphLikelihood:
+        rows = np.sort(rows)
+        features, states, base = self.some(rows)
+        engine, options = self._given if self.engine == MIXED else (self.engine, self.options)
+        return GraphLikelihood(features, states, weights=self.weights[rows], base=base, engine=engine, options=options)
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, tuple[FloatArray]]:
+        point = self.at(theta)
+        return point.value, (point.residual - self.counts,)
 
     def infer(self, u: FloatArray) -> Result:
         """log Z and marginals of the whole graph."""
@@ -260,10 +277,13 @@ class GraphPoint(GraphObjectivePoint):
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        residual = o.entry_mass * self.result.marginals
-        if self.rest is not None:
-            residual = residual - self._spread(self.rest.marginals)
-        return o.features.adjoint(residual) - o.observed + o.penalty_gradient(self.parameters)
+        return o.features.adjoint(self.residual) - o.observed + o.penalty_gradient(self.parameters)
+
+    @property
+    def residual(self) -> FloatArray:
+        """How often entries are expected, less what is expected of them given what is known, where some of it is not."""
+        expected = self.objective.entry_mass * self.result.marginals
+        return np.asarray(expected if self.rest is None else expected - self._spread(self.rest.marginals))
 
     def _spread(self, values: FloatArray) -> FloatArray:
         """Numbers for the entries of what is unknown, weighted, at their places in the whole."""

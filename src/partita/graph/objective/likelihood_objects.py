@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood
 from ..structure.connected_sets import all_sets, components, connected_sets, neighbours
 from ..structure.factor_graph import FactorGraph
-from ..structure.scopes import Scopes
+from ..structure.scopes import Scopes, ranges
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -39,10 +40,37 @@ class Objects:
     signs: FloatArray
     latent: Any
 
+    def take(self, graph: FactorGraph, rows: IntArray) -> tuple[Objects, IntArray]:
+        """The objects of some examples of a graph, given in order and numbered as in a graph of these alone; and which they
+        were."""
+        first, last = (np.searchsorted(self.examples, rows, side=side) for side in ("left", "right"))
+        chosen = ranges(first, last - first)
+        order, starts = self._by_object
+        which = np.sort(order[ranges(starts[chosen], starts[chosen + 1] - starts[chosen])])
+        lengths = np.diff(self.sets.offsets)[which]
+        places = ranges(self.sets.offsets[which], lengths)
+        variables = ranges(*_extents(graph, rows))
+        sets = Scopes(np.concatenate(([0], np.cumsum(lengths))), np.searchsorted(variables, self.sets.members[places]))
+        columns = np.searchsorted(chosen, self.columns[which])
+        examples = np.searchsorted(rows, self.examples[chosen])
+        return Objects(self.groups[chosen], examples, sets, columns, self.signs[which], self.latent[places]), chosen
+
+    @cached_property
+    def _by_object(self) -> tuple[IntArray, IntArray]:
+        """Sets in the order of their objects, and where those of each object begin."""
+        order = np.argsort(self.columns, kind="stable")
+        return order, np.searchsorted(self.columns[order], np.arange(len(self.groups) + 1))
+
     @property
     def hidden(self) -> bool:
         """Whether some object sums over variables."""
         return bool(self.latent.any())
+
+
+def _extents(graph: FactorGraph, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The first variable of some examples, and how many they have."""
+    first, last = (np.searchsorted(graph.examples, rows, side=side) for side in ("left", "right"))
+    return first, last - first
 
 
 def object_pairs(graph: FactorGraph, composite: CompositeLikelihood) -> tuple[list[Pair], IntArray]:

@@ -183,8 +183,6 @@ class FactorGraph(DividedTables):
             self._plans = limit, found
         return self._plans[1]
 
-    _plans: tuple[float, list[Elimination | float]] | None = None
-
     @cached_property
     def children(self) -> Children:
         """What `trivial_bounds` sums over last variables."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ...core.arrays.pieces import take_pieces
 from ...core.results import FloatArray, IntArray, Result
 from .elimination import Elimination, joined
 from .scopes import Scopes, ranges
@@ -21,6 +22,7 @@ class DividedTables(FactorTables, ABC):
 
     _numbers: IntArray | None = None  # what the examples of a part are called in the whole
     _elimination: Elimination | None = None
+    _plans: tuple[float, list[Elimination | float]] | None = None
 
     @abstractmethod
     def plans(self, limit: float) -> list[Elimination | float]: ...
@@ -125,6 +127,27 @@ def _part(graph: G, examples: IntArray, plan: Elimination | None = None) -> Part
     part = _cut(graph, examples, np.flatnonzero(kept), np.flatnonzero(mine))
     part.graph._elimination = plan
     return part
+
+
+class Examples(Generic[G]):
+    """The variables and factors of each example of a graph, so that some of them are found without a look at the others."""
+
+    def __init__(self, graph: G) -> None:
+        self.graph = graph
+        numbers = np.arange(graph.n_examples + 1)
+        self._order = np.argsort(graph.factor_examples, kind="stable")
+        self._ends = np.searchsorted(graph.factor_examples[self._order], numbers)
+        self._starts = np.searchsorted(graph.examples, numbers)
+
+    def take(self, examples: IntArray) -> Part[G]:
+        """Some examples, given in order; what was planned for each of them is kept."""
+        graph = self.graph
+        variables = take_pieces(self._starts, examples)[1]
+        factors = np.sort(self._order[take_pieces(self._ends, examples)[1]])
+        part = _cut(graph, examples, variables, factors)
+        if graph._plans is not None:
+            part.graph._plans = graph._plans[0], [graph._plans[1][e] for e in examples.tolist()]
+        return part
 
 
 def each_example(graph: G) -> list[Part[G]]:

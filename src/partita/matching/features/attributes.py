@@ -128,9 +128,13 @@ class AttributePairs:
     def squares(self, values: FloatArray) -> FloatArray:
         return self._pull(values, 2)
 
+    def take(self, rows: IntArray) -> AttributePairs:
+        mine = rows.tolist()
+        columns = None if self._columns is None else [self._columns[i] for i in mine]
+        return AttributePairs(self._attributes, [self._rows[i] for i in mine], columns, self._ends, self._workers)
+
     def example(self, i: int) -> AttributePairs:
-        columns = None if self._columns is None else self._columns[i : i + 1]
-        return AttributePairs(self._attributes, self._rows[i : i + 1], columns, self._ends, self._workers)
+        return self.take(np.array([i]))
 
     def _ranges(self) -> list[tuple[int, int]]:
         starts = self._grid.starts

@@ -27,6 +27,10 @@ class EdgeMap(FeatureMap[FloatArray], Protocol):
         """The adjoint of the map with the squares of the features."""
         ...
 
+    def take(self, rows: IntArray) -> EdgeMap:
+        """The map of some examples."""
+        ...
+
     def example(self, i: int) -> EdgeMap:
         """The map of one example."""
         ...
@@ -57,8 +61,11 @@ class EdgeFeatures:
     def squares(self, values: FloatArray) -> FloatArray:
         return np.array([(row * row) @ values.ravel() for row in self._F])
 
+    def take(self, rows: IntArray) -> EdgeFeatures:
+        return EdgeFeatures(self._F.reshape(self.size, *self._shape)[:, rows])
+
     def example(self, i: int) -> EdgeFeatures:
-        return EdgeFeatures(self._F.reshape(self.size, *self._shape)[:, i : i + 1])
+        return self.take(np.array([i]))
 
 
 class NodePairs:
@@ -101,8 +108,11 @@ class NodePairs:
     def squares(self, values: FloatArray) -> FloatArray:
         return self._pull(self._X**2, self._Z**2, values)
 
+    def take(self, rows: IntArray) -> NodePairs:
+        return NodePairs(self._X[rows], self._Z[rows], self._ends)
+
     def example(self, i: int) -> NodePairs:
-        return NodePairs(self._X[i : i + 1], self._Z[i : i + 1], self._ends)
+        return self.take(np.array([i]))
 
     def _pull(self, X: FloatArray, Z: FloatArray, values: FloatArray) -> FloatArray:
         B, n = X.shape[:2]

@@ -48,8 +48,11 @@ class AloneFeatures:
         mine = [float((values * (rows[:, i] + rows[:, j]) ** 2).sum()) for rows in self._alone.transpose(1, 0, 2)]
         return np.concatenate([self._edges.squares(values), mine])
 
+    def take(self, rows: IntArray) -> AloneFeatures:
+        return AloneFeatures(self._edges.take(rows), self._alone[rows], self._ends)
+
     def example(self, i: int) -> AloneFeatures:
-        return AloneFeatures(self._edges.example(i), self._alone[i : i + 1], self._ends)
+        return self.take(np.array([i]))
 
 
 class PaddedFeatures:
@@ -78,5 +81,8 @@ class PaddedFeatures:
     def squares(self, values: FloatArray) -> FloatArray:
         return self._edges.squares(self._structure.crop(values))
 
+    def take(self, rows: IntArray) -> PaddedFeatures:
+        return PaddedFeatures(self._edges.take(rows), self._structure)
+
     def example(self, i: int) -> PaddedFeatures:
-        return PaddedFeatures(self._edges.example(i), self._structure)
+        return self.take(np.array([i]))

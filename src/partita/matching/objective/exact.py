@@ -40,7 +40,7 @@ class ExactMatchingLikelihood(MatchingObjective):
     """
 
     capabilities: frozenset[Capability] = frozenset(
-        {Capability.SMOOTH, Capability.PRECONDITIONER, Capability.HESSIAN_PRODUCT}
+        {Capability.SMOOTH, Capability.PRECONDITIONER, Capability.HESSIAN_PRODUCT, Capability.BATCHES}
     )
 
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
@@ -65,7 +65,7 @@ class ExactMatchingPoint(MatchingPoint):
         o = self.objective
 
         def product(v: FloatArray) -> FloatArray:
-            out = o.l2 * v
+            out = o.penalty * v
             for group, (W, _) in zip(o.groups, self.found, strict=True):
                 moved = group.structure.covariances(W, group.features.forward(v))
                 out = out + group.features.adjoint(group.weights[:, None] * moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product
-from ...core.results import FloatArray, Result
+from ...core.results import FloatArray, IntArray, Result
 from ...core.warn import holding
+from ...objectives.batches import SumOverExamples
 from ...objectives.dual_blocks import DualBlocks
-from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
+from ...objectives.penalized import DotRay, PenalizedPoint, diagonal_scaling
 from ..features import EdgeMap, PaddedFeatures
 from .dual import matching_blocks
 
@@ -53,6 +55,13 @@ class Group:
             forbidden=forbidden,
         )
 
+    def take(self, rows: IntArray) -> Group:
+        """Some of the examples."""
+        forbidden = None if self.forbidden is None else self.forbidden[rows]
+        places = None if self.places is None else [self.places[b] for b in rows.tolist()]
+        data = self.features.take(rows), self.observed[rows], self.weights[rows]
+        return Group(self.structure, *data, forbidden, places)
+
     @property
     def excess(self) -> float:
         """What `squared` adds to the sum of log Z."""
@@ -60,7 +69,7 @@ class Group:
         return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.is_padded else 0.0
 
 
-class MatchingObjective(PenalizedObjective):
+class MatchingObjective(SumOverExamples):
     """``F(theta) = sum_i w_i (log Z(W_i) - <W_i, y_i>) + (l2 / 2) ||theta||^2`` with weights of edges linear in theta.
 
     What log Z is, subclasses say: `infer`.
@@ -78,20 +87,54 @@ class MatchingObjective(PenalizedObjective):
     costly_rays = True
 
     def __init__(self, groups: Sequence[Group], l2: float) -> None:
-        self.groups, self.l2 = list(groups), float(l2)
-        self.size: int = self.groups[0].features.size
-        self.n_examples: int = sum(len(g.weights) for g in self.groups)
+        self.l2 = float(l2)
+        self.size: int = groups[0].features.size
         self.penalty = np.full(self.size, self.l2)
+        self._hold(groups)
+
+    def _hold(self, groups: Sequence[Group]) -> None:
+        """Keep examples, and what depends on them."""
+        self._given = self.groups = list(groups)
+        self.n_examples: int = sum(len(g.weights) for g in self.groups)
+        self.weights: FloatArray = np.concatenate([g.weights for g in self.groups])
         self.observed: FloatArray = sum(
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
-        weights = np.split(
-            held_down(np.concatenate([g.weights for g in self.groups])),
-            np.cumsum([len(g.weights) for g in self.groups])[:-1],
-        )
-        self.scale: float = float(sum(w.sum() * g.structure.n_vertices for w, g in zip(weights, self.groups, strict=True)))
+        self.scale: float = float(held_down(self.weights) @ self._vertices)
         #: What is taken from all values.
         self.excess: float = 0.0
+
+    @property
+    def _vertices(self) -> FloatArray:
+        """The number of vertices of each example."""
+        return np.concatenate([np.full(len(g.weights), float(g.structure.n_vertices)) for g in self.groups])
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of vertices of each example."""
+        return self.weights * self._vertices
+
+    def part(self, rows: IntArray) -> Self:
+        twin = self.with_penalty(np.zeros(self.size))
+        ends = np.cumsum([0, *(len(g.weights) for g in self.groups)])
+        mine = [np.sort(rows[(rows >= lo) & (rows < hi)]) - lo for lo, hi in itertools.pairwise(ends.tolist())]
+        twin._hold([group.take(own) for group, own in zip(self._given, mine, strict=True) if len(own)])
+        twin.l2 = 0.0
+        return twin
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, list[FloatArray]]:
+        value, found = -self.excess, self.infer(theta)
+        for group, (_, result) in zip(self.groups, found, strict=True):
+            value += float(group.weights @ result.free_energy)
+        residual = [
+            group.weights[:, None] * (result.marginals - group.observed)
+            for group, (_, result) in zip(self.groups, found, strict=True)
+        ]
+        return value - float(self.observed @ theta), residual
+
+    def pull_back(self, residual: Sequence[FloatArray]) -> FloatArray:
+        parts = [group.features.adjoint(part) for group, part in zip(self.groups, residual, strict=True)]
+        return np.asarray(sum(parts))
 
     @abstractmethod
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
@@ -118,16 +161,22 @@ class MatchingLikelihood(MatchingObjective):
         Most sweeps.
     """
 
-    capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS})
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BLOCKS, Capability.BATCHES}
+    )
 
     rho: Any
     tol: float
 
     def __init__(self, groups: Sequence[Group], l2: float, rho: Any = 1.0, tol: float = 1e-9, max_iter: int = 5000) -> None:
-        super().__init__([group.squared() for group in groups], l2)
         self.rho, self.tol = rho, tol
-        self.excess = sum(group.excess for group in groups)
         self.options: dict[str, Any] = {"rho": rho, "max_iter": max_iter}
+        super().__init__(groups, l2)
+
+    def _hold(self, groups: Sequence[Group]) -> None:
+        super()._hold([group.squared() for group in groups])
+        self._given = list(groups)
+        self.excess = sum(group.excess for group in groups)
         self._messages: list[Any] = [None] * len(self.groups)
 
     @property
@@ -165,7 +214,7 @@ class MatchingPoint(PenalizedPoint):
     def __init__(self, objective: MatchingObjective, theta: FloatArray) -> None:
         self.objective, self.parameters = objective, theta
         self.found: list[tuple[FloatArray, Result]] = objective.infer(theta)
-        value = -float(objective.observed @ theta) + 0.5 * objective.l2 * float(theta @ theta) - objective.excess
+        value = -float(objective.observed @ theta) + objective.penalty_value(theta) - objective.excess
         for group, (_, result) in zip(objective.groups, self.found, strict=True):
             value += float(group.weights @ result.free_energy)
         self.value = value
@@ -173,7 +222,7 @@ class MatchingPoint(PenalizedPoint):
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
-        out = o.l2 * self.parameters - o.observed
+        out = o.penalty_gradient(self.parameters) - o.observed
         for group, (_, result) in zip(o.groups, self.found, strict=True):
             out += group.features.adjoint(group.weights[:, None] * result.marginals)
         return out
@@ -188,7 +237,7 @@ class MatchingPoint(PenalizedPoint):
     def gap(self) -> float:
         """``||gradient||^2 / (2 l2)`` plus the certificates of inference: at least ``F - minimum``, and at least the
         distance of F from the dual objective at these probabilities."""
-        return quadratic_gap(self.gradient, self.objective.l2) + self.inference_gap if self.objective.has_gap else np.inf
+        return super().gap + self.inference_gap
 
     def along(self, direction: FloatArray) -> DotRay[Self]:
         return DotRay(self, direction)
@@ -197,7 +246,7 @@ class MatchingPoint(PenalizedPoint):
     def diagonal(self) -> FloatArray:
         """The diagonal of the Hessian, as if edges were independent."""
         o = self.objective
-        out = np.full(o.size, o.l2)
+        out = np.array(o.penalty)
         for group, (_, result) in zip(o.groups, self.found, strict=True):
             tau = np.clip(result.marginals, 0.0, 1.0)
             out += group.features.squares(group.weights[:, None] * tau * (1.0 - tau))

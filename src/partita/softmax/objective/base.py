@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,6 +123,14 @@ class SoftmaxObjective(PenalizedObjective, Generic[P]):
     @abstractmethod
     def view(self, theta: FloatArray, u: FloatArray) -> P:
         """The point with parameters theta, whose scores u are known."""
+
+    @abstractmethod
+    def of_rows(self, rows: IntArray, features: Any, structure: Categorical, penalty: FloatArray) -> Self:
+        """The likelihood of some examples, whose features and structure these are, with a penalty of its own."""
+
+    @abstractmethod
+    def loss_of(self, rows: IntArray, structure: Categorical, u: FloatArray) -> tuple[float, FloatArray]:
+        """The loss of some examples, whose structure and scores these are, and its gradient in u."""
 
     @abstractmethod
     def loss(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray]:

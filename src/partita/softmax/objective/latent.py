@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...objectives.expectation import m_step
 from ..bounds.potential import DifferenceCurvature, potential_curvature
 from ..bounds.quadratic import Quadratic
@@ -19,6 +19,7 @@ from ..features.linear import LinearMap
 from ..kernels import latent as kernels
 from ..structure import Binary, Categorical, subspace_sums
 from .base import SoftmaxObjective
+from .batches import Batches
 from .likelihood import COMMON, Likelihood, SoftmaxPoint
 
 
@@ -75,7 +76,27 @@ class LatentLikelihood(SoftmaxObjective["LatentPoint"]):
         super().__init__(features, structure, first, weights=weights, penalty=penalty, linear=linear, workers=workers)
 
     def _offers(self) -> frozenset[Capability]:
-        return COMMON | {Capability.EM_STEP}
+        offers = COMMON | {Capability.EM_STEP}
+        return offers if self.linear is not None else offers | {Capability.BATCHES}  # which know nothing of it
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches[LatentLikelihood]:
+        """The examples as mini-batches in random order, a part of them held out."""
+        return Batches(self, random_state, validation)
+
+    def of_rows(self, rows: IntArray, features: Any, structure: Categorical, penalty: FloatArray) -> LatentLikelihood:
+        return LatentLikelihood(features, structure, self._allowed_of(rows), weights=self.weights[rows], penalty=penalty)
+
+    def loss_of(self, rows: IntArray, structure: Categorical, u: FloatArray) -> tuple[float, FloatArray]:
+        observed = kernels.Observed(self._allowed_of(rows).ravel(), self.weights[rows], structure.offsets(len(rows)))
+        loss, _, residual, _ = _sums(u, observed, self.workers)
+        return loss, residual
+
+    def _allowed_of(self, rows: IntArray) -> NDArray[np.bool_]:
+        """The states of some examples that agree with what was observed."""
+        if self.allowed.ndim == 2:
+            return np.asarray(self.allowed[rows])
+        offsets = self.structure.offsets(self.n_examples)
+        return np.asarray(self.allowed[np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in rows.tolist()])])
 
     def view(self, theta: FloatArray, u: FloatArray) -> LatentPoint:
         return LatentPoint(self, theta, u)
@@ -90,15 +111,20 @@ class LatentLikelihood(SoftmaxObjective["LatentPoint"]):
 
     def sums(self, u: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """The loss, the probabilities of states, its gradient in u, and the probabilities given what is allowed."""
-        flat, observed = u.ravel(), self._observed
-        p, q, r = (np.empty_like(flat) for _ in range(3))
-        ranges = self.workers.ranges(len(self.weights), 30.0 * flat.size)
-        parts = self.workers.run(kernels.loss, [(flat, observed, lo, hi, p, q, r) for lo, hi in ranges])
-        return float(sum(parts)), p.reshape(u.shape), r.reshape(u.shape), q.reshape(u.shape)
+        return _sums(u, self._observed, self.workers)
 
     def subspace(self, u: FloatArray, images: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         arguments = (u.ravel(), images.reshape(len(c), -1), c, self._observed)
         return subspace_sums(kernels.subspace, arguments, len(self.weights), len(c), self.workers)
+
+
+def _sums(u: FloatArray, observed: kernels.Observed, workers: Workers) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """See `LatentLikelihood.sums`."""
+    flat = u.ravel()
+    p, q, r = (np.empty_like(flat) for _ in range(3))
+    ranges = workers.ranges(len(observed.w), 30.0 * flat.size)
+    parts = workers.run(kernels.loss, [(flat, observed, lo, hi, p, q, r) for lo, hi in ranges])
+    return float(sum(parts)), p.reshape(u.shape), r.reshape(u.shape), q.reshape(u.shape)
 
 
 class LatentPoint(SoftmaxPoint):

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...core.contracts.capabilities import BOUNDS, Capability, LowRankModel, Product
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice
 from ...objectives.penalized import PenalizedPoint
 from ..bounds.low_rank import LowRank, low_rank_model
@@ -17,6 +17,7 @@ from ..bounds.potential import KINDS, PotentialCurvature, RankOneCurvature, Scal
 from ..bounds.quadratic import GaugeFactor, Quadratic
 from ..features.linear_layouts import DenseLinear
 from ..kernels import newton
+from ..structure import Categorical
 from .base import SoftmaxObjective
 from .batches import Batches
 from .preconditioner import make_preconditioner, strong_cost, strong_preconditioner
@@ -177,6 +178,13 @@ class Likelihood(SoftmaxObjective["LikelihoodPoint"]):
     def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches[Self]:
         """The examples as mini-batches in random order, a part of them held out."""
         return Batches(self, random_state, validation)
+
+    def of_rows(self, rows: IntArray, features: Any, structure: Categorical, penalty: FloatArray) -> Self:
+        return type(self)(features, structure, self.y[rows], weights=self.weights[rows], penalty=penalty)
+
+    def loss_of(self, rows: IntArray, structure: Categorical, u: FloatArray) -> tuple[float, FloatArray]:
+        loss, _, residual = structure.loss(u, self.y[rows], self.weights[rows], self.workers)
+        return loss, residual
 
     def view(self, theta: FloatArray, u: FloatArray) -> LikelihoodPoint:
         return LikelihoodPoint(self, theta, u)

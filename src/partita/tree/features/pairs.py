@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ...core.arrays.pieces import take_pieces
 from ...core.arrays.sparse import sound_csr
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
@@ -47,6 +49,7 @@ class PairFeatures:
 
     n_pairs: int
     size: int
+    _transposes: bool = True
 
     def __init__(self, features: Any, offsets: ArrayLike, n_jobs: int | None = None) -> None:
         self.workers: Workers = Workers(n_jobs)
@@ -70,6 +73,23 @@ class PairFeatures:
         self.offsets: IntArray = _checked_offsets(offsets, self.n_pairs)
         self.n_examples: int = len(self.offsets) - 1
         self._entries = self._dense.size if self._rows is None else len(self._rows[0])
+
+    def take(self, rows: IntArray) -> PairFeatures:
+        """The map of some examples. It is small: sums over its edges make no transposed copy."""
+        twin = copy.copy(self)
+        twin.__dict__.pop("_columns", None)
+        twin.offsets, edges = take_pieces(self.offsets, rows)
+        twin.n_examples, twin.n_pairs = len(rows), len(edges)
+        if self._rows is None:
+            twin._dense = np.ascontiguousarray(self._dense[edges])
+            twin._entries = twin._dense.size
+        else:
+            data, indices, indptr = self._rows
+            taken, own = take_pieces(indptr, edges)
+            twin._rows = (data[own], indices[own], taken.astype(np.uint64))
+            twin._entries = len(own)
+        twin._transposes = False
+        return twin
 
     def _chunks(self, lo: int, hi: int) -> list[tuple[int, int]]:
         """Rows of ranges of the examples lo..hi, counted from the first row of these."""
@@ -117,7 +137,7 @@ class PairFeatures:
         count = int(self.offsets[hi] - self.offsets[lo])
         if numbers.shape != (count,):
             raise ValueError(f"values must have shape ({count},), a number for each edge; got {numbers.shape}")
-        if self._rows is not None and (lo, hi) == (0, self.n_examples):
+        if self._rows is not None and self._transposes and (lo, hi) == (0, self.n_examples):
             return self._gathered(numbers, squared)
         if squared:
             rows = (rows[0] * rows[0], *rows[1:])
