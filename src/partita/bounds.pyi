@@ -6,16 +6,13 @@ from .chain.bounds import (
 )
 from .core.contracts.capabilities import BOUNDS as BOUNDS, LOW_RANK as LOW_RANK
 from .graph.bounds import graph_bound as graph_bound
+from .objectives.bounds.low_rank import LowRank as LowRank, StreamingLowRank as StreamingLowRank
 from .softmax.bounds.certificates import (
     iteration_limit as iteration_limit,
     range_certificate as range_certificate,
     self_concordant_certificate as self_concordant_certificate,
 )
-from .softmax.bounds.low_rank import (
-    LowRank as LowRank,
-    StreamingLowRank as StreamingLowRank,
-    low_rank_model as low_rank_model,
-)
+from .softmax.bounds.low_rank import low_rank_model as low_rank_model
 from .softmax.bounds.partition import PartitionBound as PartitionBound, partition_bound as partition_bound
 from .softmax.bounds.potential import (
     KINDS as KINDS,

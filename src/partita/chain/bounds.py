@@ -1,4 +1,4 @@
-"""Quadratics above log Z of chains: as matrices for few parameters, along one line for any number.
+"""Quadratics above log Z of chains: as matrices for few parameters, by products or along one line for any number.
 
 Let ``Z_t(v)`` be the sum over the labellings of positions up to t that end in v, and mu_t(v) the mean of their features. If
 
@@ -28,7 +28,7 @@ from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice, check_weights
 from ..numerics.curvature import algorithm_one
 from ..softmax import SEQUENTIAL, Categorical, PartitionBound, potential_curvature
-from .kernels import bound as kernels
+from .kernels import bound as kernels, shared_curvature
 from .kernels.tuples import LineBounds, Potentials
 
 UPPERS = ("sum", "positive")
@@ -36,6 +36,8 @@ UPPERS = ("sum", "positive")
 FAR = 500.0
 #: How closely the best step is found.
 STEP_TOLERANCE = 1e-3
+#: The r of `kernels.shared_curvature`.
+SPLIT = 0.5
 #: Numbers in the largest array of `chain_bound`.
 GROUP_ENTRIES = 4_000_000
 
@@ -266,6 +268,56 @@ def _add(roots: FloatArray, w: FloatArray, sigma: FloatArray) -> None:
     """sigma += sum_i w_i sum r r' over the rows of chain i."""
     R = (roots * np.sqrt(w).reshape(-1, *[1] * (roots.ndim - 1))).reshape(-1, roots.shape[-1])
     sigma += R.T @ R
+
+
+class SharedCurvature:
+    """A matrix above the curvature of log Z of chains, by products with scores; see `kernels.shared_curvature`.
+
+    Parameters
+    ----------
+    U, A : arrays
+        Scores of labels and transitions; -inf forbids.
+    offsets : array of int
+        Where each chain starts, and where the last ends.
+    weights : array
+        Of the chains.
+    kind : str
+        ``"bohning"``, or any other of `BOUNDS` for the symmetric bound that is proved: orders have no common norm.
+    """
+
+    def __init__(
+        self, U: FloatArray, A: FloatArray, offsets: IntArray, weights: FloatArray, kind: str, workers: Workers
+    ) -> None:
+        check_choice("bound", kind, BOUNDS)
+        n, self.A, self.offsets, self.workers = U.shape[1], np.ascontiguousarray(A), offsets, workers
+        self.ranges: list[tuple[int, int]] = Workers.balanced(offsets, 20.0 * n * n * len(U))
+        self.log_a, self.within, self.last = np.empty(U.shape), np.zeros(U.shape), np.empty((len(offsets) - 1, n))
+        parts = np.zeros((len(self.ranges), n, n))
+        given, out = (U, self.A, offsets, weights, kind == "bohning"), (self.log_a, self.within, self.last)
+        workers.run(shared_curvature.norms, [(*given, lo, hi, *out, parts[i]) for i, (lo, hi) in enumerate(self.ranges)])
+        self.D: FloatArray = parts.sum(0)
+        best = self.A.max(axis=0)
+        self.M: FloatArray = np.exp(self.A - np.where(np.isfinite(best), best, 0.0))
+
+    def product(self, dU: FloatArray, dA: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The matrix times (dU, dA)."""
+        n, dA, middle = len(dA), np.ascontiguousarray(dA), dA.mean(axis=1)
+        out, counts, means = np.empty_like(dU), *(np.zeros((len(self.ranges), *shape)) for shape in ((n, n), (n,)))
+        given = (self.log_a, self.within, self.last, self.A, self.M, self.offsets, dU, dA, middle, 1.0 + SPLIT)
+        tasks = [(*given, lo, hi, out, counts[i], means[i]) for i, (lo, hi) in enumerate(self.ranges)]
+        self.workers.run(shared_curvature.product, tasks)
+        rest = dA - middle[:, None]
+        total = np.maximum(self.D.sum(0), 1e-300)
+        apart = (1.0 + 1.0 / SPLIT) * self.D * (rest - (self.D * rest).sum(0) / total)
+        back = counts.sum(0) + apart + ((means.sum(0) - apart.sum(1)) / n)[:, None]
+        return out, back
+
+    def diagonal(self) -> tuple[FloatArray, FloatArray]:
+        """About the diagonal: the norms of the sums that scores enter first."""
+        out = np.empty_like(self.within)
+        out[:-1] = (1.0 + SPLIT) * self.within[1:]
+        out[self.offsets[1:] - 1] = self.last
+        return out, (1.0 + 1.0 / SPLIT) * self.D
 
 
 def junction_tree_bound(chains: DenseChains, theta: ArrayLike, *, ordering: str = "descending") -> PartitionBound:

@@ -17,7 +17,8 @@ from ..chain import UPPERS, above_all, printed, shares_and_roots
 from ..core.contracts.capabilities import BOUNDS
 from ..core.results import FloatArray, IntArray
 from ..core.validation import check_choice
-from ..softmax import SEQUENTIAL, LowRank, PartitionBound, StreamingLowRank
+from ..objectives.bounds.low_rank import LowRank, StreamingLowRank
+from ..softmax import SEQUENTIAL, PartitionBound
 from .structure.elimination import Clique
 from .structure.factor_graph import FactorGraph
 

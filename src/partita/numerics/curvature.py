@@ -126,10 +126,15 @@ def symmetric_weight(kind, c, log_e, rest, z):
         return 0.0
     if rest == 0.0:
         return np.inf
-    log_p = log_e - np.log(z)
     q = rest / z
     if kind == SYMMETRIC:
         return c * beta(log_e - np.log(rest)) / q
+    return proved_weight(log_e - np.log(z), q)
+
+
+@kernel
+def proved_weight(log_p, q):
+    """d_k of the symmetric bound that is proved, from log p_k and q = 1 - p_k; at most 1."""
     if q < 1e-2:
         # -log(1-q) - q = q^2/2 + q^3/3 + ... : the series avoids a difference of nearly equal numbers
         tail = 0.5 + q * (1.0 / 3.0 + q * (0.25 + q * (0.2 + q * (1.0 / 6.0 + q / 7.0))))

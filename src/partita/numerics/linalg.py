@@ -106,9 +106,9 @@ def conjugate_gradient(
 
 
 def block_lanczos(
-    matvec: Callable[[Vector], Vector], size: int, rank: int, start: Vector | None = None, rtol: float = 1e-3
+    products: Callable[[Vector], Vector], size: int, rank: int, start: Vector | None = None, rtol: float = 1e-3
 ) -> tuple[Vector, Vector, float]:
-    """The largest eigenpairs of a positive semi-definite matrix given by its products.
+    """The largest eigenpairs of a positive semi-definite matrix given by its products with the columns of others.
 
     Returns the `rank` best Ritz vectors (as rows), the Ritz values in descending order (more than `rank` of them where
     there are more) and the norm of the residuals ``A v - t v`` of the vectors returned.
@@ -129,7 +129,7 @@ def block_lanczos(
         block = _new_directions(basis, block)[:, : size - basis.shape[1]]
         if block.shape[1]:
             basis = np.hstack([basis, block])
-            images = np.hstack([images, np.column_stack([matvec(np.ascontiguousarray(v)) for v in block.T])])
+            images = np.hstack([images, products(block)])
         values, W = np.linalg.eigh(basis.T @ images)
         values, W = values[::-1], W[:, ::-1][:, :rank]
         vectors = basis @ W

@@ -4,7 +4,7 @@ from .bounds.certificates import (
     range_certificate as range_certificate,
     self_concordant_certificate as self_concordant_certificate,
 )
-from .bounds.low_rank import LowRank as LowRank, StreamingLowRank as StreamingLowRank, low_rank_model as low_rank_model
+from .bounds.low_rank import low_rank_model as low_rank_model
 from .bounds.partition import PartitionBound as PartitionBound, partition_bound as partition_bound
 from .bounds.potential import (
     KINDS as KINDS,

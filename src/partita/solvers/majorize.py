@@ -37,6 +37,8 @@ ANDERSON_MEMORY = 5
 LINE_MEMORY, REFRESH = 20, 10
 #: How much longer than the last step the next is expected to be at most.
 LINE_RADIUS = 2.0
+#: Parameters from which lines are taken where there is a bound along them: a step costs one evaluation.
+LINES_FROM = 300
 #: Relative rise of the objective that counts as rounding.
 ROUNDING = 4e-16
 #: How often the diagonal of a low-rank bound may be doubled before giving up.
@@ -103,9 +105,13 @@ class Majorize(Solver[MajorizeState, Objective, MajorizePoint]):
     On a constrained objective the bound is minimised over the set, by a quadratic program: still monotone, and every
     iterate is feasible. Acceleration then means the plane of this and the last step, cut where it would leave the set.
 
-    Objectives with too many parameters for such a quadratic may still bound themselves along a line (long chains do). Then
-    the direction is L-BFGS's and the step minimises the bound on that line: monotone as well, one evaluation per iteration
-    and no line search. `bound` and `acceleration` have no effect there.
+    Objectives of chains bound themselves along a line too. With many parameters and no `rank`, the direction is then
+    L-BFGS's and the step minimises the bound on that line: monotone as well, one evaluation per iteration and no line
+    search. `bound` and `acceleration` have no effect there.
+
+    On chains, graphs, trees and matchings the quadratic is known by products with its curvature, and its minimum found by
+    conjugate gradients: no number of parameters is too large. There `bound` is ``"bohning"`` or the symmetric one; orders
+    stand for ``"symmetric_proved"``, unless there are so few parameters that the curvature is a matrix.
     """
 
     key = "majorize"
@@ -146,7 +152,8 @@ class Majorize(Solver[MajorizeState, Objective, MajorizePoint]):
 
     def start(self, objective: Objective, point: Point) -> MajorizeState:
         offers = objective.capabilities
-        line = None if self.requires <= offers else LineState(Capability.PRECONDITIONER in offers)
+        long = self.rank is None and Capability.LINE_BOUND in offers and objective.size > LINES_FROM
+        line = None if self.requires <= offers and not long else LineState(Capability.PRECONDITIONER in offers)
         return MajorizeState(Capability.CONSTRAINED_STEP in offers, line)
 
     def advance(self, state: MajorizeState, point: MajorizePoint) -> Point | None:

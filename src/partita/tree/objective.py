@@ -16,14 +16,16 @@ from ..core.contracts import Capability, Product
 from ..core.results import BoolArray, FloatArray, IntArray
 from ..core.validation import check_weights
 from ..objectives.batches import SumOverExamples
+from ..objectives.bounds.blocks import joined, softmax_blocks
+from ..objectives.bounds.quadratic import BOUNDED, BoundedPoint
 from ..objectives.expectation import em_step
-from ..objectives.penalized import PenalizedPoint, PlainRay, check_penalty, diagonal_scaling
+from ..objectives.penalized import PlainRay, check_penalty, diagonal_scaling
 from .features.pairs import PairFeatures
 from .structure.dependency_trees import DependencyTrees
 
 #: Power of the diagonal of the Hessian by which gradients are scaled. Weights are correlated: the whole of it overshoots.
 POWER = 0.5
-OFFERS = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES})
+OFFERS = BOUNDED | {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
 
 
 class TreeLikelihood(SumOverExamples):
@@ -136,7 +138,7 @@ class TreeLikelihood(SumOverExamples):
         return TreePoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
 
 
-class TreePoint(PenalizedPoint):
+class TreePoint(BoundedPoint):
     """The likelihood at one parameter vector."""
 
     parameters: FloatArray
@@ -179,6 +181,19 @@ class TreePoint(PenalizedPoint):
             return o.features.adjoint(o.pair_weights * covariance) + o.penalty * v
 
         return product
+
+    def curvature_above(self, kind: str) -> tuple[Product, FloatArray]:
+        """By Hölder's inequality over the words: the heads that each may have are a softmax.
+
+        What is known of the heads is concave, and linear in the quadratic.
+        """
+        o, s = self.objective, self.objective.structure
+        offsets, sentences = np.append(s.word_starts, s.n_pairs), np.repeat(np.arange(s.n_sentences), s.lengths)
+        blocks = joined(
+            softmax_blocks(self.marginals, offsets, kind, s.workers, self.scores > -np.inf), sentences, o.weights
+        )
+        diagonal = o.features.squares(blocks.diagonal())
+        return lambda v: o.features.adjoint(blocks.product(o.features.forward(v))), diagonal
 
     def em_step(self) -> FloatArray:
         """The parameters that fit the heads that are expected here, where they are not known."""

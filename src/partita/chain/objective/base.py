@@ -16,10 +16,11 @@ from ...core.buffers import Buffers, Owner
 from ...core.contracts.capabilities import Capability, Product
 from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_choice, check_weights
-from ...objectives.penalized import PenalizedPoint, check_penalty, diagonal_scaling
+from ...core.validation import check_weights
+from ...objectives.bounds.quadratic import BOUNDED, BoundedPoint
+from ...objectives.penalized import check_penalty, diagonal_scaling
 from ...objectives.products import ProductModel
-from ...softmax import PartitionBound
+from ..bounds import SharedCurvature
 from ..features.chain import ChainFeatures, Scores
 from ..kernels.likelihood_pass import accumulate
 from ..kernels.tuples import WHOLE, Chains, Totals, Weights, Windows
@@ -122,7 +123,7 @@ class ChainObjective(ChainSum):
 
     def _offers(self, plain: bool) -> frozenset[Capability]:
         """The capabilities; `plain` says that all labels are known, none are forbidden, and there is no linear term."""
-        return COMMON
+        return COMMON | BOUNDED
 
     def part(self, rows: IntArray) -> Self:
         features, y = self.taken(rows)
@@ -258,13 +259,12 @@ class ChainObjective(ChainSum):
         )
 
 
-class ChainObjectivePoint(PenalizedPoint):
+class ChainObjectivePoint(BoundedPoint):
     """A likelihood of chains at one parameter vector: a value, a gradient, and curvature by products."""
 
     parameters: FloatArray
 
     objective: ChainObjective
-    came_by: FloatArray | None = None  # the step that led here, from a subspace
 
     def __init__(self, objective: ChainObjective, theta: FloatArray, scores: Scores | None = None) -> None:
         self.objective, self.parameters = objective, theta
@@ -334,11 +334,26 @@ class ChainObjectivePoint(PenalizedPoint):
 
         return product
 
-    def model(self, kind: str) -> ProductModel | PartitionBound:
-        """A convex quadratic that is known by its products: with the Hessian of F if that is convex, else that of log Z."""
-        check_choice("kind", kind, ("hessian",))
+    def model(self, kind: str) -> Any:
+        """A convex quadratic that is known by its products: with the Hessian of F if that is convex, else that of log Z; or
+        one above F."""
+        if kind != "hessian":
+            return super().model(kind)
         product = self.hessian_product() if self.objective.convex else self._product(self.sums.product)
         return ProductModel(self.parameters, self.value, self.gradient, product, self.preconditioner())
+
+    def shared_curvature(self, kind: str) -> tuple[Callable[[FloatArray, FloatArray], Scores], Scores]:
+        """Products of a matrix above the curvature of log Z with scores, and about its diagonal."""
+        o = self.objective
+        found = SharedCurvature(*self.scores, o.features.offsets, o.weights, kind, o.workers)
+        return found.product, found.diagonal()
+
+    def curvature_above(self, kind: str) -> tuple[Product, FloatArray]:
+        """One curvature at each position for all labels that follow (see `kernels.shared_curvature`); what is known of the
+        labels is concave, and linear in the quadratic."""
+        features = self.objective.features
+        product, diagonal = self.shared_curvature(kind)
+        return lambda v: features.adjoint(product(*features.forward(v))), features.squared(*diagonal)
 
     def preconditioner(self, strong: bool = False) -> Product:
         """v -> v over a power of the diagonal of the Hessian of log Z and the penalty, which is positive."""

@@ -18,9 +18,11 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.batches import SumOverExamples
+from ...objectives.bounds.blocks import BlockCurvature, softmax_blocks
+from ...objectives.bounds.quadratic import BOUNDED, BoundedPoint
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.expectation import em_step
-from ...objectives.penalized import PenalizedPoint, diagonal_scaling
+from ...objectives.penalized import diagonal_scaling
 from ..structure.forward_backward import ChainSums
 from ..structure.windows import Unrolled, Windows, WindowSums
 from .base import POWER
@@ -102,9 +104,9 @@ class BoltzmannChainLikelihood(SumOverExamples):
         counts = np.repeat(np.where(self.sizes > 0.0, self.sizes, 1.0), n_labels)  # a row of no token stays at zero
         self.penalty: FloatArray = l2 * np.concatenate([counts, np.ones(n_labels**2)])
         self.size: int = len(self.penalty)
-        self.capabilities: frozenset[Capability] = frozenset(
-            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
-        )
+        self.capabilities: frozenset[Capability] = BOUNDED | {
+            *(Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES)
+        }
         if not self.convex:
             self.capabilities |= {Capability.EM_STEP}
         self.chain_weights: FloatArray = check_weights("weights", weights, self.n_examples)
@@ -196,7 +198,7 @@ def token_sums(theta: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatA
     return top + np.log(total), q / total
 
 
-class BoltzmannChainPoint(PenalizedPoint):
+class BoltzmannChainPoint(BoundedPoint):
     """The likelihood at one parameter vector."""
 
     parameters: FloatArray
@@ -281,6 +283,28 @@ class BoltzmannChainPoint(PenalizedPoint):
             return change + o.penalty * v
 
         return product
+
+    def curvature_above(self, kind: str) -> tuple[Product, FloatArray]:
+        """By Hölder's inequality over the positions and the transitions of each window (see `objectives.bounds.blocks`).
+
+        Weights are the same everywhere, so with the same share c for all positions, and one for all transitions, the mean of
+        the probabilities serves for all of them: a logarithm of means is above the mean of logarithms.
+        """
+        blocks = self._blocks(kind)
+        return blocks.product, blocks.diagonal()
+
+    def _blocks(self, kind: str) -> BlockCurvature:
+        o, different = self.objective, self.objective.different
+        steps = different.length - 1 + (different.left >= 0) + (different.right >= 0)
+        counts = np.array([different.length.max(), steps.max()], dtype=np.float64)
+        parts = [(self.q * self.sums.P).ravel(), self.sums.C.ravel()]
+        weights = np.array([part.sum() for part in parts])
+        means = np.concatenate([part / max(total, 1e-300) for part, total in zip(parts, weights, strict=True)])
+        offsets = np.cumsum([0, *map(len, parts)])
+        blocks = softmax_blocks(means, offsets, kind, o.workers)
+        roots = np.sqrt(weights * blocks.others / np.maximum(counts, 1.0))
+        shares = roots / max(float(roots @ counts), 1e-300)
+        return blocks.scaled(np.divide(weights, shares, out=np.zeros(2), where=shares > 0.0))
 
     def information(self) -> FloatArray:
         """The diagonal of the Hessian, no penalty, as if the labels of a window were independent."""

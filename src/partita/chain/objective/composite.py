@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
 from ...objectives.information import dense_hessian
 from ...objectives.l1 import mixture_divergence
+from ..bounds import SharedCurvature
 from ..features.chain import ChainFeatures, Scores
 from ..kernels import tuples, viterbi
 from ..structure.windows import Windows, WindowSums
@@ -186,6 +188,20 @@ class CompositePoint(ChainObjectivePoint):
 
     objective: ChainComposite
     sums: WindowSums
+
+    def shared_curvature(self, kind: str) -> tuple[Callable[[FloatArray, FloatArray], Scores], Scores]:
+        """See `ChainObjectivePoint`: windows are chains."""
+        o, (U, A), w = self.objective, self.scores, self.objective.windows
+        found = SharedCurvature(
+            w.unroll(U, A, o.workers, np.empty((len(w.rows), len(A)))), A, w.offsets, o.window_weights, kind, o.workers
+        )
+
+        def product(dU: FloatArray, dA: FloatArray) -> Scores:
+            owner = Owner()
+            along = w.unroll(dU, dA, o.workers, o.room.lend(owner))
+            return w.collect(*found.product(along, dA), o.workers, o.buffers.lend(owner))
+
+        return product, w.collect(*found.diagonal(), o.workers, np.empty(U.shape))
 
     def divergence(self, c: float) -> float:
         """See `mixture_divergence`; its examples are the windows."""

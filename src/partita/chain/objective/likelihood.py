@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from ...core.results import FloatArray
 from ...objectives.expectation import em_step
 from ...objectives.l1 import mixture_divergence
 from ...objectives.penalized import PlainRay
-from ...objectives.products import ProductModel
-from ...softmax import PartitionBound
 from ..bounds import DenseChains, LineBound
 from ..features.chain import ChainFeatures, Scores
 from ..kernels import viterbi
 from .base import ChainObjective, ChainObjectivePoint
-from .majorization import ChainSubspace, bound_capabilities, dense_chains, line_bound, quadratic_bound
+from .majorization import ChainSubspace, dense_chains, is_dense, line_bound, quadratic_bound
 from .sweeps import ChainSweeps
 
 
@@ -33,7 +31,7 @@ class ChainLikelihood(ChainObjective):
     """
 
     def _offers(self, plain: bool) -> frozenset[Capability]:
-        offers = super()._offers(plain) | bound_capabilities(self.features)
+        offers = super()._offers(plain) | {Capability.LINE_BOUND}
         if not self.convex:
             offers |= {Capability.EM_STEP}
         if plain and isinstance(self.features, ChainFeatures) and self.has_gap and np.ptp(self.penalty) == 0.0:
@@ -45,9 +43,9 @@ class ChainLikelihood(ChainObjective):
         return ChainSweeps(self, theta, random_state)
 
     @cached_property
-    def dense(self) -> DenseChains:
-        """The features written out, for bounds as matrices."""
-        return dense_chains(self.features)
+    def dense(self) -> DenseChains | None:
+        """The features written out, if bounds are formed as matrices."""
+        return dense_chains(self.features) if is_dense(self.features) else None
 
     def at(self, parameters: FloatArray) -> ChainPoint:
         """The objective seen from `parameters`."""
@@ -62,13 +60,14 @@ class ChainPoint(ChainObjectivePoint):
     def along(self, direction: FloatArray) -> ChainRay:
         return ChainRay(self, direction)
 
-    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> ChainSubspace[Self]:
+    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Any:
         """Span of `directions`, and with `momentum` of the step that led here."""
         return ChainSubspace(self, directions, momentum)
 
-    def model(self, kind: str) -> ProductModel | PartitionBound:
+    def model(self, kind: str) -> Any:
         """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`)."""
-        return super().model(kind) if kind == "hessian" else quadratic_bound(self, self.objective.dense, kind)
+        dense = None if kind == "hessian" else self.objective.dense
+        return super().model(kind) if dense is None else quadratic_bound(self, dense, kind)
 
     def em_step(self) -> FloatArray:
         """The parameters that fit the labels that are expected here, where they are not known."""

@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from ...core.contracts.capabilities import Capability
 from ...core.results import FloatArray
 from ...softmax import PartitionBound
 from ..bounds import DenseChains, LineBound, chain_bound, line_curvatures
@@ -22,12 +21,10 @@ POSITIVE_LABELS = 5
 P = TypeVar("P", bound=ChainObjectivePoint)
 
 
-def bound_capabilities(features: ChainFeatures) -> frozenset[Capability]:
-    """The bounds on offer: along lines, and for few parameters everywhere."""
+def is_dense(features: ChainFeatures) -> bool:
+    """Whether the quadratic above log Z is the one that is formed as a matrix: a little tighter, for few parameters."""
     operations = float(features.n_positions) * (features.n_labels * features.size) ** 2
-    if features.size > DENSE_PARAMETERS or operations > DENSE_OPERATIONS:
-        return frozenset({Capability.LINE_BOUND})
-    return frozenset({Capability.LINE_BOUND, Capability.QUADRATIC_BOUND, Capability.SUBSPACE})
+    return features.size <= DENSE_PARAMETERS and operations <= DENSE_OPERATIONS
 
 
 def dense_chains(features: ChainFeatures) -> DenseChains:

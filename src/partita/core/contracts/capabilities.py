@@ -47,7 +47,7 @@ class Capability(Enum):
 #: Names of the quadratic upper bounds that `point.model` may offer (`partita.softmax.bounds.potential` describes them).
 BOUNDS = ("bohning", "symmetric", "symmetric_proved", "descending", "given", "ascending")
 
-#: Ways to a low-rank bound (`partita.softmax.bounds.low_rank` describes them); the last is no bound.
+#: Ways to a low-rank bound (`partita.objectives.bounds.low_rank` describes them); the last is no bound.
 LOW_RANK = ("lanczos", "exact", "corrected", "original")
 
 

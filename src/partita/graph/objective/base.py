@@ -14,7 +14,8 @@ from ...core.contracts.capabilities import Product
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_weights
 from ...objectives.batches import SumOverExamples
-from ...objectives.penalized import PenalizedPoint, check_penalty
+from ...objectives.bounds.quadratic import BoundedPoint
+from ...objectives.penalized import check_penalty
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import check_states
 from ..structure.factor_graph import FactorGraph
@@ -82,12 +83,11 @@ class GraphObjective(SumOverExamples, Generic[P]):
         """The point with parameters theta, whose potentials u are known."""
 
 
-class GraphObjectivePoint(PenalizedPoint):
+class GraphObjectivePoint(BoundedPoint):
     """An objective on a factor graph at one parameter vector, with its potentials u."""
 
     objective: GraphObjective[Any]
     u: FloatArray
-    came_by: FloatArray | None = None  # the step that led here, from a subspace
 
     @abstractmethod
     def hessian_product(self, precise: bool = True) -> Product: ...

@@ -17,6 +17,8 @@ from ...core.contracts.capabilities import Capability, Product
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...core.warn import warn
+from ...objectives.bounds.blocks import PlacedBlocks, softmax_blocks
+from ...objectives.bounds.quadratic import BOUNDED
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.information import dense_hessian
 from ...objectives.penalized import diagonal_scaling
@@ -24,6 +26,7 @@ from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
 from .base import GraphObjective, GraphObjectivePoint
 from .likelihood_objects import Objects, list_objects
+from .majorization import factor_blocks
 
 #: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
 LEAST_CURVATURE, POWER = 1e-6, 0.5
@@ -83,9 +86,9 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         #: Of every object, within its order.
         self.within: FloatArray = composite.weights_within(self.objects.groups, self.objects.examples)
         self.convex: bool = not self.objects.hidden
-        self.capabilities: frozenset[Capability] = frozenset(
-            {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
-        )
+        self.capabilities: frozenset[Capability] = BOUNDED | {
+            *(Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES)
+        }
         self.beta: FloatArray = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
         self._weigh()
 
@@ -232,6 +235,33 @@ class CompositePoint(GraphObjectivePoint):
         """v -> H v."""
         o = self.objective
         return lambda v: _pulled_back(o.features, self.sums, v) + o.penalty * v
+
+    def curvature_above(self, kind: str) -> tuple[Product, FloatArray]:
+        """A softmax over the configurations of each set that is written out, and Hölder's inequality over the factors of
+        larger ones; what is taken off for hidden variables is concave, and linear in the quadratic."""
+        o, sums, sets = self.objective, self.sums, self.objective.sets
+        P, starts = sums.softmaxes
+        factors = np.zeros(len(starts) - 1)
+        if len(P):
+            # not the conjectured form, whose largest entries have no bound: S is made as a covariance with shares of D
+            D = softmax_blocks(P, starts, kind if kind == "bohning" else "symmetric_proved", o.graph.workers).D
+            factors = np.add.reduceat(D, starts[:-1])
+            P = D / np.repeat(factors, np.diff(starts))
+        diagonal = o.features.squared(sums.variances())
+        tree = sets.tree
+        if tree is None:
+            return lambda v: o.features.adjoint(sums.weighted(P, factors, o.features.forward(v))), diagonal
+        u = self.u[sets.index]
+        weights = np.maximum(sets.tree_weights, 0.0)
+        blocks = PlacedBlocks(
+            factor_blocks(tree, u, tree.infer(u, "exact", **sets.options).marginals, weights, kind), sets.index
+        )
+
+        def product(v: FloatArray) -> FloatArray:
+            image = o.features.forward(v)
+            return o.features.adjoint(sums.weighted(P, factors, image) + blocks.product(image))
+
+        return product, diagonal + o.features.squared(blocks.diagonal(o.graph.size))
 
     def information_product(self) -> Product:
         """The same: nothing is unknown."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
-from ...core.contracts.capabilities import Capability, Product, QuadraticModel
+from ...core.contracts.capabilities import Capability, Product
 from ...core.results import FloatArray, IntArray, Result
 from ...core.validation import check_choice
 from ...core.warn import holding
+from ...objectives.bounds.quadratic import BOUNDED
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.expectation import em_step
 from ...objectives.penalized import diagonal_scaling
@@ -28,7 +29,15 @@ from ..structure.evidence import Evidence
 from ..structure.factor_graph import MIXED, FactorGraph
 from .base import GraphObjective, GraphObjectivePoint
 from .dual import graph_blocks
-from .majorization import DenseGraph, GraphSubspace, bound_capabilities, quadratic_bound
+from .majorization import (
+    DenseGraph,
+    counting_numbers,
+    factor_blocks,
+    fits_tree,
+    has_bound,
+    reweighted_blocks,
+    tree_bound,
+)
 
 #: Engines whose marginals are the gradient of their log Z: a likelihood, or a surrogate of one, can be built on them.
 LIKELIHOOD_ENGINES = ("auto", "exact", "bp", "trw", "mean_field", "planar")
@@ -136,8 +145,8 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         self.capabilities = frozenset({Capability.SMOOTH, Capability.PRECONDITIONER, Capability.BATCHES})
         if self.engine in ("exact", "planar"):
             self.capabilities |= {Capability.HESSIAN_PRODUCT, Capability.MODEL}
-        if self.engine == "exact":
-            self.capabilities |= bound_capabilities(features, self.mass, self.options)
+        if has_bound(self.engine, self.options) and (self.hidden is None or self._rest_engine in CONVEX):
+            self.capabilities |= BOUNDED
         if self.hidden is not None:
             self.capabilities |= {Capability.EM_STEP}
         if self.engine == "trw" and self.has_gap:
@@ -151,8 +160,10 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
             raise ValueError(f"y has a forbidden configuration in example {i}: the tables give it probability zero")
 
     @cached_property
-    def dense(self) -> DenseGraph:
-        """The features written out, for bounds as matrices."""
+    def dense(self) -> DenseGraph | None:
+        """The features written out, if bounds are those of the junction tree, as matrices."""
+        if self.engine != "exact" or not fits_tree(self.features, self.mass, self.options):
+            return None
         return DenseGraph(self.features, float(self.mass[0]))
 
     @property
@@ -170,6 +181,11 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
     def evaluate(self, theta: FloatArray) -> tuple[float, tuple[FloatArray]]:
         point = self.at(theta)
         return point.value, (point.residual - self.counts,)
+
+    @cached_property
+    def counting_numbers(self) -> FloatArray:
+        """Those of the table of each factor, with a tree-reweighted engine."""
+        return counting_numbers(self.graph, self.engine, self.options)
 
     def infer(self, u: FloatArray) -> Result:
         """log Z and marginals of the whole graph."""
@@ -306,10 +322,6 @@ class GraphPoint(GraphObjectivePoint):
             return super().gap
         return super().gap + float(o.mass @ self.result.certificate)
 
-    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> GraphSubspace[Self]:
-        """Span of `directions`, and with `momentum` of the step that led here."""
-        return GraphSubspace(self, directions, momentum)
-
     @cached_property
     def _covariance(self) -> EntryCovariance | PlanarCovariance:
         o = self.objective
@@ -336,11 +348,24 @@ class GraphPoint(GraphObjectivePoint):
             moved -= self._spread(self._rest_covariance.product(image[o.evidence.index]))
         return o.features.adjoint(moved) + o.penalty * v
 
-    def model(self, kind: str) -> QuadraticModel:
-        """The Hessian as a quadratic that is known by its products, or a quadratic above F (see `graph_bound`)."""
-        if kind != "hessian":
-            return quadratic_bound(self, self.objective.dense, kind)
-        return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+    def model(self, kind: str) -> Any:
+        """The Hessian as a quadratic that is known by its products, or a quadratic above F.
+
+        That is the one of the junction tree (`graph_bound`) where it is formed as a matrix, else by Hölder's inequality.
+        """
+        dense = self.objective.dense
+        if kind == "hessian":
+            return ProductModel(self.parameters, self.value, self.gradient, self.hessian_product(), self.preconditioner())
+        return super().model(kind) if dense is None else tree_bound(self, dense, kind)
+
+    def curvature_above(self, kind: str) -> tuple[Product, FloatArray]:
+        """By Hölder's inequality over the factors of each example, or those of each tree that is a part of log Z."""
+        o = self.objective
+        given = (o.graph, self.u, self.result.marginals, o.mass, kind)
+        approximate = o.engine in ("trw", MIXED)
+        blocks = reweighted_blocks(*given, o.counting_numbers) if approximate else factor_blocks(*given)
+        diagonal = o.features.squared(blocks.diagonal())
+        return lambda v: o.features.adjoint(blocks.product(o.features.forward(v))), diagonal
 
     @cached_property
     def diagonal(self) -> FloatArray:

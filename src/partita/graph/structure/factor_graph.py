@@ -277,6 +277,10 @@ class FactorGraph(DividedTables):
             self._mixed = limits, Mixture(self, *limits)
         return self._mixed[1]
 
+    def divided(self, memory_limit: float = MEMORY) -> Mixture:
+        """What ``"auto"`` sums exactly, and what it does not."""
+        return self._mixture(memory_limit)
+
     _mixed: tuple[tuple[float, float], Mixture] | None = None
 
     def _chosen(self, engine: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -221,10 +221,33 @@ class FreeSets:
         """Configurations of all items of small sets."""
         return int(self._item_arrays.p_start[-1])
 
-    def run(self, kernel: Callable[..., Any], u: FloatArray, outputs: Callable[[int], tuple[Any, ...]]) -> list[Any]:
-        """A kernel on the items of small sets, in pieces on threads; `outputs` are those of each piece."""
+    @property
+    def item_weights(self) -> FloatArray:
+        """Of the items of small sets."""
+        return self._item_arrays.weights
+
+    @property
+    def item_starts(self) -> IntArray:
+        """Where the configurations of the items of small sets begin, and where the last end."""
+        return self._item_arrays.p_start.astype(np.int64)
+
+    @property
+    def tree_weights(self) -> FloatArray:
+        """Of the items of large sets."""
+        return self._trees[3]
+
+    def run(
+        self,
+        kernel: Callable[..., Any],
+        u: FloatArray,
+        outputs: Callable[[int], tuple[Any, ...]],
+        weights: FloatArray | None = None,
+    ) -> list[Any]:
+        """A kernel on the items of small sets, in pieces on threads; `outputs` are those of each piece. Items may be given
+        other weights."""
+        items = self._item_arrays if weights is None else self._item_arrays._replace(weights=weights)
         pieces = enumerate(self._ranges)
-        tasks = [(u, self._tables, self._item_arrays, lo, hi, *outputs(i), self._scratch()) for i, (lo, hi) in pieces]
+        tasks = [(u, self._tables, items, lo, hi, *outputs(i), self._scratch()) for i, (lo, hi) in pieces]
         return self.workers.run(kernel, tasks)
 
     def at(self, u: FloatArray) -> FreeSums:
@@ -306,6 +329,19 @@ class FreeSums:
     def _covariance(self) -> EntryCovariance | None:
         s = self.sets
         return None if s.tree is None else EntryCovariance(s.tree, self.u[s.index], **s.options)
+
+    @property
+    def softmaxes(self) -> tuple[FloatArray, IntArray]:
+        """The probabilities of the configurations of each item that is written out, and where those of each begin."""
+        return self._probabilities, self.sets.item_starts
+
+    def weighted(self, P: FloatArray, factors: FloatArray, v: FloatArray) -> FloatArray:
+        """As the part of `product` of what is written out, with other probabilities, and items of positive weight alone,
+        each times a factor."""
+        s = self.sets
+        parts = np.zeros((len(s._ranges), s.graph.size))
+        s.run(kernels.product, v, lambda i: (P, parts[i]), np.maximum(s.item_weights, 0.0) * factors)
+        return np.asarray(parts.sum(0))
 
     def product(self, v: FloatArray) -> FloatArray:
         """The derivative of the gradient along v."""

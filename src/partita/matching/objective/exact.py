@@ -9,6 +9,8 @@ import numpy as np
 from ...core.contracts.capabilities import Capability, Product
 from ...core.results import FloatArray, Result
 from ...core.validation import check_choice
+from ...objectives.bounds.blocks import PlacedBlocks, joined, softmax_blocks
+from ...objectives.bounds.quadratic import BOUNDED, BoundedPoint
 from ...objectives.information import dense_errors
 from .likelihood import Group, MatchingObjective, MatchingPoint
 
@@ -39,9 +41,9 @@ class ExactMatchingLikelihood(MatchingObjective):
         Not negative. At 0 there is no gap.
     """
 
-    capabilities: frozenset[Capability] = frozenset(
-        {Capability.SMOOTH, Capability.PRECONDITIONER, Capability.HESSIAN_PRODUCT, Capability.BATCHES}
-    )
+    capabilities: frozenset[Capability] = BOUNDED | {
+        *(Capability.SMOOTH, Capability.PRECONDITIONER, Capability.HESSIAN_PRODUCT, Capability.BATCHES)
+    }
 
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
         found = []
@@ -55,7 +57,7 @@ class ExactMatchingLikelihood(MatchingObjective):
         return ExactMatchingPoint(self, np.ascontiguousarray(parameters, dtype=np.float64))
 
 
-class ExactMatchingPoint(MatchingPoint):
+class ExactMatchingPoint(MatchingPoint, BoundedPoint):
     """The exact likelihood at one parameter vector."""
 
     objective: ExactMatchingLikelihood
@@ -73,6 +75,26 @@ class ExactMatchingPoint(MatchingPoint):
 
         return product
 
+    def curvature_above(self, kind: str) -> tuple[Product, FloatArray]:
+        """By Hölder's inequality over vertices: each has one of its edges, of which it is the first end, or none. Where
+        vertices may have several, each edge is for itself."""
+        o = self.objective
+        parts = [
+            (group.features, _blocks(group, W, result.marginals, kind))
+            for group, (W, result) in zip(o.groups, self.found, strict=True)
+        ]
+
+        def product(v: FloatArray) -> FloatArray:
+            out = np.zeros(o.size)
+            for features, blocks in parts:
+                out += features.adjoint(blocks.product(features.forward(v)))
+            return out
+
+        diagonal = np.zeros(o.size)
+        for (features, blocks), (W, _) in zip(parts, self.found, strict=True):
+            diagonal += features.squares(blocks.diagonal(W.size).reshape(W.shape))
+        return product, diagonal
+
     def scores(self) -> FloatArray:
         """The derivatives of the examples' log-likelihoods times their weights, a row each, group by group."""
         out = []
@@ -80,6 +102,27 @@ class ExactMatchingPoint(MatchingPoint):
             left = group.weights[:, None] * (group.observed - result.marginals)
             out += [group.features.example(b).adjoint(row[None]) for b, row in enumerate(left)]
         return np.array(out)
+
+
+def _blocks(group: Group, W: FloatArray, marginals: FloatArray, kind: str) -> PlacedBlocks:
+    """The curvature in the weights of the edges, (examples, edges) flat."""
+    s, (B, E) = group.structure, W.shape
+    single = int(s.b.max(initial=1)) == 1
+    owner = s.ends[:, 0] if single else np.arange(E)
+    order = np.argsort(owner, kind="stable")
+    owners, first = np.unique(owner[order], return_index=True)
+    alone = s.may_stay_alone[owners] if single and s.left else np.ones(len(owners), bool)
+    places = np.insert(order, first, -1)  # every block begins with "none"
+    offsets = np.append(first + np.arange(len(first)), len(places))
+    p = np.insert(marginals[:, order], first, 0.0, axis=1)
+    starts = offsets[:-1]
+    p[:, starts] = np.maximum(1.0 - np.add.reduceat(p, starts, axis=1), 0.0)
+    live = np.insert(W[:, order] > -np.inf, first, alone, axis=1)
+    every = np.append((starts + len(places) * np.arange(B)[:, None]).ravel(), B * len(places))
+    examples = np.repeat(np.arange(B), len(starts))
+    blocks = joined(softmax_blocks(p, every, kind, s.workers, live), examples, group.weights)
+    shifted = np.where(places >= 0, places + E * np.arange(B)[:, None], -1)
+    return PlacedBlocks(blocks, shifted.ravel())
 
 
 def matching_errors(point: ExactMatchingPoint, method: str) -> FloatArray:

@@ -20,10 +20,11 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray
 from ...numerics import dense
 from ...numerics.linalg import CholeskyFactor
+from ...objectives.bounds.low_rank import LowRank, StreamingLowRank
 from ..features.labels import LabelFeatures
 from ..features.linear import LinearMap
 from ..features.linear_layouts import DenseLinear
-from .low_rank import LowRank, StreamingLowRank, outer_roots
+from .low_rank import outer_roots
 from .potential import PotentialCurvature
 from .quadratic import curvature_matrix
 

@@ -1,148 +1,21 @@
-"""Quadratics ``V' diag(S) V + diag(D)`` with few rows in V, for parameters too many to hold a matrix.
-
-Ways to make one (`LOW_RANK`):
-
-- ``"lanczos"``: the k largest eigenpairs of the dense bound by block Lanczos, and the next eigenvalue on the diagonal.
-- ``"exact"``: one pass over the data; outer products are added exactly and only the dropped pairs are bounded by a diagonal.
-- ``"corrected"``: paper 002's pass; a bound, but a loose one.
-- ``"original"``: paper 000's pass, which is **not a bound** (it forgets a cross term); kept for the record.
-"""
+"""Low-rank quadratics above those of softmax likelihoods; see `objectives.bounds.low_rank` for the ways to make them."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ...core.contracts.capabilities import LowRankModel
 from ...core.results import FloatArray
-from ...core.validation import check_choice, check_count, check_low_rank
-from ...numerics import low_rank as kernels
-from ...numerics.linalg import CholeskyFactor, block_lanczos
+from ...objectives.bounds.low_rank import LowRank, low_rank_quadratic
 from ..features.labels import LabelFeatures
 from ..features.linear import LinearMap
 from .potential import PotentialCurvature
 from .quadratic import Quadratic
 
-_UPDATES = {"exact": kernels.EXACT, "corrected": kernels.CORRECTED, "original": kernels.ORIGINAL}
-#: Part by which the first eigenvalue left out is raised: Ritz values lie below eigenvalues.
-INFLATION = 0.02
-#: Smallest diagonal relative to the largest curvature, where neither data nor penalty give one.
-FLOOR = 1e-14
 #: Numbers in one block of expanded outer-product roots.
 BLOCK_NUMBERS = 4_000_000
-
-
-@dataclass
-class LowRank:
-    """``value0 + g'(x - center) + (x - center)' (V' diag(S) V + diag(D)) (x - center) / 2``; `D` holds the penalty too."""
-
-    center: FloatArray
-    value0: float
-    gradient0: FloatArray
-    V: FloatArray
-    S: FloatArray
-    D: FloatArray
-    is_bound: bool = True
-    _core: tuple[FloatArray, CholeskyFactor] | None = field(default=None, repr=False)
-
-    def value(self, parameters: Any) -> float:
-        """The quadratic at any parameters."""
-        step = np.asarray(parameters, dtype=np.float64) - self.center
-        return float(self.value0 + self.gradient0 @ step + 0.5 * (step @ self.matvec(step)))
-
-    def matvec(self, vector: FloatArray) -> FloatArray:
-        return np.asarray((self.S * (self.V @ vector)) @ self.V + self.D * vector)
-
-    def matrix(self) -> FloatArray:
-        return np.asarray((self.V.T * self.S) @ self.V + np.diag(self.D))
-
-    def trace(self) -> float:
-        return float(self.S @ np.einsum("ij,ij->i", self.V, self.V) + self.D.sum())
-
-    def solve(self, vector: FloatArray) -> FloatArray:
-        """Woodbury through I + S^1/2 V D^-1 V' S^1/2, which exists when S is singular."""
-        if self._core is None:
-            root = np.sqrt(self.S)[:, None] * self.V
-            self._core = root, CholeskyFactor(np.eye(len(root)) + (root / self.D) @ root.T)
-        root, core = self._core
-        scaled = vector / self.D
-        return np.asarray(scaled - (core.solve(root @ scaled) @ root) / self.D)
-
-    def inflated(self) -> LowRank:
-        """The same with twice the diagonal, for when an estimated eigenvalue was too small."""
-        return LowRank(self.center, self.value0, self.gradient0, self.V, self.S, 2.0 * self.D, self.is_bound)
-
-
-class StreamingLowRank:
-    """Sums outer products ``r r'`` that arrive in blocks of rows, in memory for `rank` + 1 of them.
-
-    Parameters
-    ----------
-    size : int
-        Length of r.
-    rank : int
-        Pairs kept.
-    method : {"exact", "corrected", "original"}
-        See the module.
-    block : int, optional
-        With ``"exact"``, how many rows are absorbed at once; more are faster and give a tighter bound. Default: four times
-        the rank, at least 64. One is the update in its simplest form.
-    start : array of shape (rank, size), optional
-        Orthonormal rows to begin with; zeros otherwise.
-    """
-
-    def __init__(self, size: int, rank: int, method: str = "exact", block: int | None = None, start: Any = None) -> None:
-        self.rank: int = min(check_count("rank", rank, minimum=1), size)
-        self.method: int = _UPDATES[check_choice("low_rank", method, tuple(_UPDATES))]
-        self.block: int = check_count("block", block, minimum=1) if block is not None else max(64, 4 * self.rank)
-        self.V = np.zeros((self.rank, size)) if start is None else np.array(start, dtype=np.float64)
-        self.S, self.D = np.zeros(self.rank), np.zeros(size)
-
-    def copy(self) -> StreamingLowRank:
-        """One that can be added to while this one stays as it is."""
-        twin = copy.copy(self)
-        twin.V, twin.S, twin.D = self.V.copy(), self.S.copy(), self.D.copy()
-        return twin
-
-    def decay(self, factor: float) -> None:
-        """Multiply the sum by a factor."""
-        self.S *= factor
-        self.D *= factor
-
-    def add(self, R: FloatArray) -> None:
-        """Add ``R' R``."""
-        if self.method != kernels.EXACT or self.block == 1:
-            kernels.stream(self.method, np.ascontiguousarray(R), self.V, self.S, self.D)
-            return
-        for first in range(0, len(R), self.block):
-            self._absorb(R[first : first + self.block])
-
-    def _absorb(self, R: FloatArray) -> None:
-        """Eigendecompose within the span of V and R; what is dropped is bounded by a diagonal, pair by pair."""
-        P = R @ self.V.T
-        Q, T = np.linalg.qr((R - P @ self.V).T)
-        basis = np.vstack([self.V, Q.T])
-        rows = np.hstack([P, T.T])
-        M = rows.T @ rows
-        M[np.arange(self.rank), np.arange(self.rank)] += self.S
-        values, W = np.linalg.eigh(M)
-        rotated = W.T @ basis
-        dropped = len(values) - self.rank
-        self.D += _diagonal_above(np.maximum(values[:dropped], 0.0), np.abs(rotated[:dropped]))
-        self.S, self.V = np.maximum(values[dropped:], 0.0), np.ascontiguousarray(rotated[dropped:])
-
-
-def _diagonal_above(c: FloatArray, v: FloatArray) -> Any:
-    """A diagonal above ``sum_i c_i v_i v_i'`` for orthonormal v_i given by absolute values: the smaller of two.
-
-    Each pair is below ``c |v|_1 diag|v|``; all of them together are below ``max(c) I``.
-    """
-    apart = (c * v.sum(1)) @ v
-    together = float(c.max(initial=0.0))
-    return apart if apart.sum() < together * v.shape[1] else together
 
 
 def outer_roots(features: LinearMap | LabelFeatures, potential: PotentialCurvature) -> Any:
@@ -165,35 +38,18 @@ def low_rank_model(
     rank : int
         Rows of V.
     method : str
-        See the module.
+        See `partita.objectives.bounds.low_rank`.
     start : LowRankModel, optional
         A model at a point nearby, whose directions are a good start for block Lanczos.
     """
-    check_low_rank(method, allow_invalid)
     q = quadratic
-    rank = min(check_count("rank", rank, minimum=1), q.features.size)
-    if method == "lanczos":
-        bare = Quadratic(q.features, q.potential, np.zeros_like(q.penalty), q.center, 0.0, q.gradient0, q.is_bound)
-        V, S, D = top_pairs(bare, rank, None if start is None else start.V)
-    else:
-        stream = StreamingLowRank(q.features.size, rank, method)
-        for rows in outer_roots(q.features, q.potential):
-            stream.add(rows)
-        V, S, D = stream.V, stream.S, stream.D
-    D = np.maximum(D + q.penalty, FLOOR * max(1e-300, S.max(initial=0.0)))
-    return LowRank(q.center, q.value0, q.gradient0, V, S, D, q.is_bound and method != "original")
+    bare = Quadratic(q.features, q.potential, np.zeros_like(q.penalty), q.center, 0.0, q.gradient0, q.is_bound)
 
+    def data(block: FloatArray) -> FloatArray:
+        return np.column_stack([bare.matvec(np.ascontiguousarray(column)) for column in block.T])
 
-def top_pairs(quadratic: Quadratic, rank: int, start: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """V, S, D from the largest `rank` Ritz pairs: S + D is the Ritz value along V, and D is above the rest elsewhere.
+    def roots() -> Any:
+        return outer_roots(q.features, q.potential)
 
-    With the first Ritz value left out t and residual norm e, the rest of the spectrum is below t plus what Ritz values miss
-    (`INFLATION`); it is also below the part of the trace that V does not explain, which needs no trust in convergence. Where
-    V is not exact, adding e everywhere pays for the coupling.
-    """
-    V, values, residual = block_lanczos(quadratic.matvec, quadratic.features.size, rank, start)
-    kept = np.maximum(values[:rank], 0.0)
-    following = max(0.0, float(values[rank])) if len(values) > rank else 0.0
-    unexplained = max(0.0, quadratic.trace() - float(kept.sum()))
-    rest = min((1.0 + INFLATION) * following, unexplained)
-    return V, np.maximum(kept - rest, 0.0), np.full(quadratic.features.size, rest + residual)
+    trace = bare.trace() if method == "lanczos" else np.inf
+    return low_rank_quadratic(q, data, q.penalty, rank, method, allow_invalid, start, roots=roots, trace=trace)

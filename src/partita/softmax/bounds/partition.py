@@ -12,9 +12,10 @@ from ...core.results import FloatArray
 from ...core.validation import check_choice, check_weights
 from ...numerics import curvature as kernels
 from ...numerics.linalg import CholeskyFactor
+from ...objectives.bounds.low_rank import LowRank
 from ..features.labels import LabelFeatures
 from ..structure import Categorical
-from .low_rank import LowRank, low_rank_model
+from .low_rank import low_rank_model
 from .potential import SEQUENTIAL, potential_curvature
 from .quadratic import Quadratic
 
@@ -78,7 +79,7 @@ def partition_bound(
     rank : int, optional
         Give a `LowRank` bound with so many directions instead of a matrix (Algorithm 4).
     low_rank : {"lanczos", "exact", "corrected", "original"}
-        How, see `partita.softmax.bounds.low_rank`; ``"original"`` is not a bound and needs `allow_invalid`.
+        How, see `partita.objectives.bounds.low_rank`; ``"original"`` is not a bound and needs `allow_invalid`.
 
     Examples
     --------

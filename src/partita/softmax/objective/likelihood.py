@@ -11,8 +11,9 @@ import numpy as np
 from ...core.contracts.capabilities import BOUNDS, Capability, LowRankModel, Product
 from ...core.results import FloatArray, IntArray
 from ...core.validation import check_choice
+from ...objectives.bounds.low_rank import LowRank
 from ...objectives.penalized import PenalizedPoint
-from ..bounds.low_rank import LowRank, low_rank_model
+from ..bounds.low_rank import low_rank_model
 from ..bounds.potential import KINDS, PotentialCurvature, RankOneCurvature, ScalarCurvature, potential_curvature
 from ..bounds.quadratic import GaugeFactor, Quadratic
 from ..features.linear_layouts import DenseLinear
@@ -134,7 +135,7 @@ class SoftmaxPoint(PenalizedPoint):
         return self._hessian if kind == "hessian" else self._quadratic(kind)
 
     def low_rank_model(self, kind: str, rank: int, method: str, allow_invalid: bool, start: LowRankModel | None) -> LowRank:
-        """A low-rank quadratic above the one of `kind` (see `partita.softmax.bounds.low_rank`)."""
+        """A low-rank quadratic above the one of `kind` (see `partita.objectives.bounds.low_rank`)."""
         return low_rank_model(self.model(kind), rank, method, allow_invalid, start)
 
     def preconditioner(self, strong: bool = False) -> Product:
