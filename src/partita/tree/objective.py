@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,8 @@ from .structure.dependency_trees import DependencyTrees
 
 #: Power of the diagonal of the Hessian by which gradients are scaled. Weights are correlated: the whole of it overshoots.
 POWER = 0.5
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 OFFERS = frozenset({Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
 
 
@@ -80,7 +83,8 @@ class TreeLikelihood(PenalizedObjective):
         if y is not None:
             chosen = structure.chosen(y)
             used[chosen] = self.pair_weights[chosen]
-        #: ``A' y``, weighted: the features of the observed trees; zero where only `allowed` is known.
+        #: The pairs of the observed trees, weighted, and their features ``A' y``; zero where only `allowed` is known.
+        self.used: FloatArray = used
         self.observed: FloatArray = features.adjoint(used)
 
     def expecting(self, statistics: FloatArray) -> TreeLikelihood:
@@ -139,6 +143,15 @@ class TreePoint(PenalizedPoint):
             return o.features.adjoint(o.pair_weights * covariance) + o.penalty * v
 
         return product
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each sentence, (sentences, parameters), some at a time."""
+        o = self.objective
+        values = np.split(o.used - o.pair_weights * self.residual, o.structure.offsets[1:-1])
+        step = max(1, CHUNK // max(o.size, 1))
+        for lo in range(0, o.n_examples, step):
+            rows = range(lo, min(lo + step, o.n_examples))
+            yield np.array([o.features.adjoint(values[i], i, i + 1) for i in rows])
 
     def em_step(self) -> FloatArray:
         """The parameters that fit the heads that are expected here, where they are not known."""

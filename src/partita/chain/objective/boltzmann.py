@@ -88,9 +88,8 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         self.capabilities: frozenset[Capability] = frozenset(
             {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
         )
-        self.objects: ChainObjects = ChainObjects(
-            offsets, y, check_weights("weights", weights, self.n_examples), self.composite
-        )
+        self.chain_weights: FloatArray = check_weights("weights", weights, self.n_examples)
+        self.objects: ChainObjects = ChainObjects(offsets, y, self.chain_weights, self.composite)
         self.buffers: Buffers = Buffers((1, n_labels))
         self._weigh(self.composite.beta)
 
@@ -122,6 +121,28 @@ class BoltzmannChainLikelihood(PenalizedObjective):
         places = np.concatenate([self.x * n + self.y, tokens + self.y[into - 1] * n + self.y[into]])
         values = np.concatenate([labels, moves[into]])
         return sp.csr_matrix((values, (np.concatenate([chain, chain[into]]), places)), (self.n_examples, self.size))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether this is the likelihood of whole chains."""
+        return list(self.composite.rates) == [FULL]
+
+    def with_composite(self, composite: CompositeLikelihood | None) -> BoltzmannChainLikelihood:
+        """Another likelihood of the same chains."""
+        twin = copy.copy(self)
+        twin.composite = composite or CompositeLikelihood({FULL: 1.0})
+        twin.objects = ChainObjects(self.offsets, self.y, self.chain_weights, twin.composite)
+        twin._weigh(twin.composite.beta)
+        return twin
+
+    def with_data(self, x: IntArray, y: IntArray, offsets: IntArray) -> BoltzmannChainLikelihood:
+        """The same likelihood of other chains, all with weight one."""
+        twin = copy.copy(self)
+        twin.x, twin.y, twin.offsets, twin.n_examples = x, y, offsets, len(offsets) - 1
+        twin.chain_weights = np.ones(twin.n_examples)
+        twin.objects = ChainObjects(offsets, y, twin.chain_weights, twin.composite)
+        twin._weigh(self.beta)
+        return twin
 
     def with_weights(self, beta: FloatArray) -> BoltzmannChainLikelihood:
         """The same objects with other weights of the orders."""
