@@ -285,3 +285,18 @@ def test_unfitted_networks_need_cardinalities():
         CompositeLikelihood().efficiency(MarkovNetwork.boltzmann(5), np.zeros(3))
     with pytest.raises(ValueError, match="singular"):
         CompositeLikelihood().efficiency(MarkovNetwork(cardinalities=[2, 2]), np.zeros(8))
+
+
+def test_operations_are_those_that_are_computed():
+    """Sums weighted by probabilities need every object, however small its probability; what is drawn does not."""
+    net = MarkovNetwork.boltzmann(5)
+    rates = (1.0, 0.001)
+    given = {str(rate): CompositeLikelihood({1: rate}) for rate in rates}
+    drawn = {f"{rate}, once": CompositeLikelihood({1: rate}, refresh=False, random_state=0) for rate in rates}
+    cost = tradeoff(net, likelihoods=given | drawn, theta=THETA).operations
+    assert cost[0] == cost[1] == cost[2]
+    assert cost[3] == pytest.approx(0.001 * cost[0])
+    X = draw(net, THETA, 300)
+    model = {"one": CompositeLikelihood({1: 0.001})}
+    held = tradeoff(MarkovNetwork.boltzmann(5), X, likelihoods=model, X_test=X)
+    assert held.operations[0] == cost[0]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.contracts import AnySolver, Callback, Objective
 from ..core.parameters import Check, checked
 from ..core.results import FloatArray, Solution, Status, Trace
-from ..core.types import SolverLike
+from ..core.types import RandomState, SolverLike
 from ..report.progress import progress_printers
 from ..solvers.loop import minimize
 from ..solvers.named import make_solver
+from .bootstrap import bootstrap_errors, copied
 from .convergence import warn_if_short
 from .data import unchanged_on_failure
 from .persistence import SavedModel
@@ -36,7 +40,9 @@ def training(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, 
     def trained(self: T, /, *args: P.args, **options: P.kwargs) -> R:
         with unchanged_on_failure(self):
             self._check_parameters()
-            return method(self, *args, **options)
+            found = method(self, *args, **options)
+        self._given_data = (args, options) if method.__name__ == "fit" else None
+        return found
 
     return trained
 
@@ -60,6 +66,9 @@ class Trained(SavedModel, BaseEstimator):
     #: Attributes that hold training data, or what follows from fitted arrays: copies, pickles and files do not keep them.
     TRANSIENT: ClassVar[tuple[str, ...]] = ()
 
+    #: The arguments of `fit`, by reference: a bootstrap fits to them again.
+    _given_data: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
+
     max_iter: int
     tol: float
     verbose: int
@@ -79,7 +88,7 @@ class Trained(SavedModel, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for name in self.TRANSIENT:
+        for name in (*self.TRANSIENT, "_given_data"):
             state.pop(name, None)
         return state
 
@@ -128,6 +137,34 @@ class Trained(SavedModel, BaseEstimator):
         """Run a solver from several starts, in threads: the lowest end, and all of them. See `run_starts`."""
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         return run_starts(objective, starts, solver, verbose=self.verbose, n_jobs=n_jobs, **limits)
+
+    def _training_data(self) -> Mapping[str, Any] | None:
+        """The arguments of the last `fit` by name; None where they are not kept."""
+        if self._given_data is None:
+            return None
+        args, options = self._given_data
+        given = inspect.signature(type(self).fit).bind(self, *args, **options).arguments
+        return {name: value for name, value in given.items() if name != "self" and value is not None}
+
+    def _estimates(self) -> FloatArray:
+        """What standard errors are of."""
+        return np.asarray(vars(self)["parameters_"])
+
+    def _estimates_like(self, other: Self) -> FloatArray:
+        """Those of a refit, in the order of this model's own."""
+        return other._estimates()
+
+    def _warm_copy(self) -> Self:
+        """A copy whose `fit` starts where this model is, as far as it can."""
+        other: Self = copied(self, **({"warm_start": True} if "warm_start" in self.PARAMETERS else {}))
+        return other
+
+    def _bootstrap(
+        self, draws: int, random_state: RandomState, function: Callable[[FloatArray], FloatArray] = np.asarray
+    ) -> FloatArray:
+        """Standard errors of a function of `_estimates` from refits to resampled examples, see `bootstrap_errors`."""
+        check_is_fitted(self)
+        return bootstrap_errors(self, function, draws, random_state)
 
     def _store_run(self, solution: Solution, status: Status | None = None) -> None:
         """Keep how the run went; `status` where the estimator knows better than the solver why it ended."""

@@ -8,6 +8,7 @@ from ..bayesnet.relaxation.joint_em import (
 )
 from ..chain.objective.composite import ChainComposite as ChainComposite
 from ..chain.objective.likelihood import ChainLikelihood as ChainLikelihood, ChainPoint as ChainPoint
+from ..graph.objective.asymptotics import Population as Population, population_optimum as population_optimum
 from ..graph.objective.likelihood import GraphLikelihood as GraphLikelihood, GraphPoint as GraphPoint
 from ..softmax.objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
 from ..softmax.objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
 from ..core.contracts import Product
 from ..core.random import generator
@@ -22,8 +23,9 @@ METHODS = ("information", "sandwich", "bootstrap")
 SIZE_LIMIT = 3000
 #: Accuracy and most products of solves for single draws, above that.
 RTOL, PRODUCTS = 1e-3, 500
-#: Share of the largest eigenvalue of the information elsewhere below which a direction changes no probability.
-NOWHERE = 1e-8
+#: Share of the largest eigenvalue of the information elsewhere below which a direction changes no probability, and the
+#: number of examples' worth of that information below which an estimate runs to infinity.
+NOWHERE, SEPARATED = 1e-8, 0.01
 NOT_OF_COMPOSITES = (
     "the inverse of the information is not the variance of composite likelihood estimates: use method='sandwich'"
 )
@@ -75,10 +77,15 @@ def sum_of_squares(point: ScoredPoint) -> FloatArray:
     return out
 
 
-def influence(point: ScoredPoint) -> FloatArray:
-    """What the estimates change by, to first order, for each example of the objective that is added to it: H^-1 times its
-    score, which is -(1/n) (E psi')^-1 psi, for n examples in the sum."""
-    return np.asarray(np.concatenate(list(point.score_chunks())) @ _inverse(point))
+def influence(point: ScoredPoint, scores: FloatArray | None = None) -> FloatArray:
+    """What the estimates change by, to first order, for each example that is added to the sum: H^-1 times its score.
+
+    That is ``-(1/n) (E psi')^-1 psi`` of n examples with estimating function psi. Examples are those of the sum, or new
+    ones with these `scores`.
+    """
+    if scores is None:
+        scores = np.concatenate(list(point.score_chunks()))
+    return np.asarray(scores @ _inverse(point))
 
 
 def errors(point: ScoredPoint, method: str, draws: int = 100, random_state: Any = None, change: Any = None) -> FloatArray:
@@ -154,7 +161,8 @@ def _inverse(point: ScoredPoint) -> FloatArray:
     size = len(point.parameters)
     if size > SIZE_LIMIT:
         raise ValueError(f"a covariance needs a {size} x {size} matrix; the limit is {SIZE_LIMIT}")
-    values, Q = np.linalg.eigh(_hessian(point))
+    H = _hessian(point)
+    values, Q = np.linalg.eigh(H)
     least = SINGULAR * values[-1]
     if values[0] < -least:
         raise ValueError(
@@ -162,15 +170,21 @@ def _inverse(point: ScoredPoint) -> FloatArray:
             "lower tol, raise max_iter, or start elsewhere"
         )
     kept = values > least
-    if not kept.all() and not _changes_nothing(point, Q[:, ~kept]):
+    if not point.objective.penalty.min(initial=np.inf) > 0.0 and not _determined(point, H, Q, kept):
         raise ValueError(
             "the information is singular: the data leave some weights undetermined or drive them to infinity; set l2 > 0"
         )
     return np.asarray((Q[:, kept] / values[kept]) @ Q[:, kept].T)
 
 
-def _changes_nothing(point: ScoredPoint, directions: FloatArray) -> bool:
-    """Whether there is no curvature along directions at another place either, where no probability has vanished."""
+def _determined(point: ScoredPoint, H: FloatArray, Q: FloatArray, kept: Any) -> bool:
+    """Whether directions without curvature have none at another place either, where no probability has vanished, and the
+    others have not lost what they have there, where that is known to be the most (F is convex)."""
     elsewhere = generator(0).normal(scale=0.3, size=len(point.parameters))
-    H = _hessian(point.objective.at(elsewhere))
-    return bool(np.abs(directions.T @ H @ directions).max() <= NOWHERE * np.abs(H).max())
+    R, N, Q = _hessian(point.objective.at(elsewhere)), Q[:, ~kept], Q[:, kept]
+    if np.abs(N.T @ R @ N).max(initial=0.0) > NOWHERE * np.abs(R).max():
+        return False
+    if not point.objective.convex:
+        return True
+    share = eigh(Q.T @ H @ Q, Q.T @ R @ Q, eigvals_only=True, subset_by_index=[0, 0])[0]
+    return bool(share * point.objective.n_examples >= SEPARATED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,8 @@ from .structure.dependency_trees import DependencyTrees
 
 #: Power of the diagonal of the Hessian by which gradients are scaled. Weights are correlated: the whole of it overshoots.
 POWER = 0.5
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 OFFERS = BOUNDED | {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BATCHES}
 
 
@@ -194,6 +196,15 @@ class TreePoint(BoundedPoint):
         )
         diagonal = o.features.squares(blocks.diagonal())
         return lambda v: o.features.adjoint(blocks.product(o.features.forward(v))), diagonal
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each sentence, (sentences, parameters), some at a time."""
+        o = self.objective
+        values = np.split(o.used - o.pair_weights * self.residual, o.structure.offsets[1:-1])
+        step = max(1, CHUNK // max(o.size, 1))
+        for lo in range(0, o.n_examples, step):
+            rows = range(lo, min(lo + step, o.n_examples))
+            yield np.array([o.features.adjoint(values[i], i, i + 1) for i in rows])
 
     def em_step(self) -> FloatArray:
         """The parameters that fit the heads that are expected here, where they are not known."""

@@ -8,15 +8,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ...core.parameters import Check, anything, choice, count, instance, items, real, seed, threads, verbosity
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Solution, Status
 from ...core.types import RandomState, SampleWeight, TableLike
 from ...core.validation import check_choice, check_weights
+from ...estimators.bootstrap import copied
 from ...estimators.loaded import check_run
 from ...estimators.restarts import end_values
 from ...estimators.trained import Trained, training
+from ...objectives.uncertainty import METHODS as ERRORS
 from ...solvers.em import EM
 from ..data.network import NetworkLayout, describe
 from ..data.tables import Table, read_table
@@ -33,6 +36,8 @@ ITERATIVE: dict[str, tuple[str, str | None]] = {
     "viterbi": ("joint", None),
     "conditional": ("conditional", None),
 }
+#: What tables are mixed with uniform ones by before a refit: EM never leaves a zero.
+SMOOTH = 1e-6
 METHODS = ("auto", "supervised", *ITERATIVE, "convex", "convex+em")
 VARIANCES = ("tied", "free")
 
@@ -209,6 +214,39 @@ class BayesianNetwork(Trained, NetworkInference):
         self._store_columns(table, layout)
         self._warn_if_short(best)
         return self
+
+    def standard_errors(
+        self, method: str = "bootstrap", draws: int = 100, random_state: RandomState = None
+    ) -> dict[Any, FloatArray]:
+        """Standard errors of `tables_`, and of `means_` under the names of Gaussian variables.
+
+        Parameters
+        ----------
+        method : {"bootstrap"}
+            Refits to resampled rows, which start from the tables, so that hidden states keep their numbers. Where a
+            penalised fit has many effective parameters for its rows, these are too small, and a warning says so.
+        draws, random_state
+            Number of refits, and seed.
+        """
+        check_is_fitted(self, "parameters_")
+        check_choice("method", method, ERRORS)
+        if method != "bootstrap":
+            raise ValueError(f"method={method!r} is not offered for tables; use method='bootstrap'")
+        found, tables = self._bootstrap(draws, random_state), self._tables_and_means()
+        ends = np.cumsum([table.size for table in tables.values()])[:-1]
+        parts = zip(tables.items(), np.split(found, ends), strict=True)
+        return {name: part.reshape(table.shape) for (name, table), part in parts}
+
+    def _tables_and_means(self) -> dict[Any, FloatArray]:
+        return {**self.tables_, **{name: np.asarray(mean) for name, mean in self.means_.items()}}
+
+    def _estimates(self) -> FloatArray:
+        return np.concatenate([np.ravel(table) for table in self._tables_and_means().values()])
+
+    def _warm_copy(self) -> Self:
+        smooth = {name: (1.0 - SMOOTH) * table + SMOOTH / table.shape[-1] for name, table in self.tables_.items()}
+        other: Self = copied(self, init=smooth, n_init=1)
+        return other
 
     def _learn_states(self, table: Table) -> tuple[NetworkLayout, IntArray, FloatArray]:
         """The network with the states that a table shows, and what the table has."""

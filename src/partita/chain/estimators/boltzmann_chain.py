@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.arrays.simplex import normalized
+from ...core.contracts.capabilities import Capability
 from ...core.errors import ModelFileError
 from ...core.memory import check_memory
 from ...core.parallel import Workers
@@ -20,15 +21,19 @@ from ...core.parameters import Check, checked, count, real, seed, threads, verbo
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
-from ...core.validation import check_count, check_weights
-from ...estimators.composite_fit import fit_weights
+from ...core.validation import check_choice, check_count, check_weights
+from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
 from ...estimators.trained import Trained, solver_like, training
-from ...objectives.composite.likelihood import CompositeLikelihood
+from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ...objectives.information import warn_of_many_weights
+from ...objectives.refinement import newton_step
+from ...objectives.uncertainty import FIT_AGAIN, METHODS, NOT_OF_COMPOSITES, errors, influence, relative_variance
+from ...solvers.named import make_solver
 from ..data.sequences import ATTRIBUTES, SequenceData
 from ..data.types import Label, LabelSequences
-from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
+from ..objective.boltzmann import BoltzmannChainLikelihood, BoltzmannChainPoint, token_sums
 from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
 from ..structure.chain import Chain
@@ -77,6 +82,9 @@ class BoltzmannChain(Trained):
         Of objects that are drawn, and of `sample`.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    budget : float, optional
+        Operations of an evaluation, in units of those of the pseudo-likelihood: the most accurate policy of at most two
+        orders within it is chosen, by the scores of the sequences. `likelihood` then stays ``"full"``.
 
     Attributes
     ----------
@@ -92,6 +100,10 @@ class BoltzmannChain(Trained):
         Of the sequences of training.
     beta_ : dict
         The weight of every order of the likelihood, 0 for those that ``weights="auto"`` dropped.
+    likelihood_ : "full" or CompositeLikelihood
+        What was maximised.
+    choice_ : dict
+        With a budget: the cost of the policy, and the expected efficiency.
     n_iter_ : int
     trace_ : Trace
     status_ : Status
@@ -116,8 +128,9 @@ class BoltzmannChain(Trained):
         "verbose": verbosity,
         "n_jobs": threads,
         "random_state": seed,
+        "budget": real(0.0, strict=True, optional=True),
     }
-    TRANSIENT: ClassVar[tuple[str, ...]] = ("_numbers",)
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_numbers", "_point")
 
     classes_: LabelArray
     tokens_: NDArray[np.str_]
@@ -126,6 +139,10 @@ class BoltzmannChain(Trained):
     n_unseen_: int
     lengths_: IntArray
     beta_: dict[Any, float]
+    likelihood_: str | CompositeLikelihood
+    choice_: dict[str, Any]
+
+    _point: BoltzmannChainPoint | None = None
 
     def __init__(
         self,
@@ -138,6 +155,7 @@ class BoltzmannChain(Trained):
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        budget: float | None = None,
     ) -> None:
         self.l2 = l2
         self.likelihood = likelihood
@@ -148,6 +166,10 @@ class BoltzmannChain(Trained):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.budget = budget
+
+    def _check_combinations(self) -> None:
+        check_budget(self.budget, self.likelihood)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -172,23 +194,122 @@ class BoltzmannChain(Trained):
         if self.n_tokens is not None and self.n_tokens < len(tokens):
             raise ValueError(f"n_tokens must be at least {len(tokens)}, the tokens in X; got {self.n_tokens}")
         unseen = 1 if self.n_tokens is None else self.n_tokens - len(tokens)
-        composite, labels = composite_of(self.likelihood, self.random_state), words.labels
-        objective = BoltzmannChainLikelihood(
-            *(codes, labels.codes, words.offsets, np.append(np.ones(len(tokens)), unseen), len(labels.classes)),
-            sets=labels.sets,
-            composite=composite,
-            weights=words.weights,
-            l2=float(self.l2),
-            workers=Workers(self.n_jobs),
-        )
-        solution, beta = fit_weights(objective, composite, self._minimize, None)
-        self._warn_if_short(solution)
-        self.classes_, self.tokens_, self.n_unseen_, self.beta_ = labels.classes, tokens, int(unseen), beta
-        self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(solution.parameters))
-        self._store_run(solution)
+        labels = words.labels
+        sizes = np.append(np.ones(len(tokens)), unseen)
+        options: dict[str, Any] = {"weights": words.weights, "l2": float(self.l2), "workers": Workers(self.n_jobs)}
+        options["sets"] = labels.sets
+        data = (codes, labels.codes, words.offsets, sizes, len(labels.classes))
+
+        def objective(composite: CompositeLikelihood | None) -> BoltzmannChainLikelihood:
+            return BoltzmannChainLikelihood(*data, composite=composite, **options)
+
+        self._learn(objective, np.diff(words.offsets), len(labels.classes))
+        self.classes_, self.tokens_, self.n_unseen_ = labels.classes, tokens, int(unseen)
         self.lengths_ = np.diff(words.offsets)
         self._forget("_numbers")
         return self
+
+    def _learn(
+        self, make: Callable[[CompositeLikelihood | None], BoltzmannChainLikelihood], lengths: IntArray, n_labels: int
+    ) -> None:
+        """Minimise a likelihood that is made of sequences, or the one that the budget allows, and keep what was found."""
+        composite, choice = composite_of(self.likelihood, self.random_state), None
+        if self.budget is not None:
+            every = CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0))
+            costs = dict(zip(BUDGET_ORDERS, chain_operations(lengths, n_labels, every), strict=True))
+            composite, choice = within_budget(make, self._minimize, costs, self.budget)
+        objective = make(composite)
+        solution, beta = fit_weights(objective, composite, self._minimize, None)
+        point: Any = solution.point
+        if composite is not None and composite.refine is not None:
+            point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
+        self._warn_if_short(solution)
+        self._store_run(solution.at(point, point.objective.scale))
+        self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(point.parameters))
+        self._point, self.beta_, self.likelihood_ = point, beta, composite or FULL
+        self._forget("choice_")
+        if choice is not None:
+            self.choice_ = choice
+
+    def _fitted_point(self) -> BoltzmannChainPoint:
+        check_is_fitted(self, "token_weights_")
+        if self._point is None:
+            raise ValueError(FIT_AGAIN)
+        return self._point
+
+    def standard_errors(
+        self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None
+    ) -> dict[str, FloatArray]:
+        """Standard errors of the weights, from the training data.
+
+        Parameters
+        ----------
+        method : {"sandwich", "information", "bootstrap"}
+            The sandwich stays right when the model is wrong, and for composite likelihoods; the inverse of the observed
+            information (penalty included) when it is true; or refits to resampled sequences. Where a penalised fit has many
+            effective parameters for its sequences, the latter are too small, and a warning says so.
+        draws : int
+            Refits of the bootstrap; above 3000 weights, random vectors that the sandwich is estimated from.
+        random_state : None, int or generator
+            Of the draws; None means that of the model.
+
+        Returns
+        -------
+        dict
+            "token" and "transition", in the shapes of `token_weights_` and `transition_weights_`.
+        """
+        check_choice("method", method, METHODS)
+        seed = self.random_state if random_state is None else random_state
+        if method == "bootstrap":
+            found = self._bootstrap(draws, seed)
+        else:
+            point = self._fitted_point()
+            o = point.objective
+            if method == "information" and not o.is_full:
+                raise ValueError(NOT_OF_COMPOSITES)
+            warn_of_many_weights(o.size, o.n_examples, "sequences", self.l2, "fewer tokens")
+            found = errors(point, method, draws, seed)
+        token, transition = np.split(found, [self.token_weights_.size])
+        token = token.reshape(self.token_weights_.shape)
+        token[len(self.tokens_) :] *= self.n_unseen_ > 0  # what stands for no token is no estimate
+        return {"token": token, "transition": transition.reshape(self.transition_weights_.shape)}
+
+    def _estimates(self) -> FloatArray:
+        return np.concatenate([self.token_weights_.ravel(), self.transition_weights_.ravel()])
+
+    def efficiency(self, reference: str | CompositeLikelihood = FULL, measure: str = "rdet") -> float:
+        """How many times the variance that another likelihood would have, both estimated from the training data.
+
+        Parameters
+        ----------
+        reference : "full" or CompositeLikelihood
+        measure : {"rdet", "det", "trace"}
+            Of the covariance matrices: determinant, its root by the number of weights, or trace. Directions that nothing
+            determines are left out.
+        """
+        point, composite = self._fitted_point(), composite_of(reference)
+        other = point.objective.with_composite(composite).at(point.parameters)
+        return relative_variance(point, other, composite is not None, measure)
+
+    def influence(self, X: TokenLists | None = None, y: LabelSequences = None) -> FloatArray:
+        """How much the weights would change if a sequence were in the training data once more, to first order.
+
+        Parameters
+        ----------
+        X, y : optional
+            New sequences; without them, those of training.
+
+        Returns
+        -------
+        array of shape (sequences, weights): `token_weights_`, then `transition_weights_`.
+        """
+        point = self._fitted_point()
+        if X is None:
+            return influence(point) / point.objective.chain_weights[:, None]
+        x, offsets = self._read(X)
+        labels = encode_labels(y, offsets, self.classes_)
+        new = point.objective.with_data(x, labels.codes, offsets, labels.sets).at(point.parameters)
+        return influence(point, np.concatenate(list(new.score_chunks())))
 
     def _read_training(self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight) -> Words:
         """The sequences that are not empty and have a positive weight."""
@@ -222,7 +343,8 @@ class BoltzmannChain(Trained):
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations for a sequence, of each order."""
-        return chain_operations(self.lengths_, len(self.classes_), composite)
+        draws = Capability.BATCHES in make_solver(self.solver).requires
+        return chain_operations(self.lengths_, len(self.classes_), composite, draws)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

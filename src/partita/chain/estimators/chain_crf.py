@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.contracts.capabilities import Capability
 from ...core.errors import ModelFileError
 from ...core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
 from ...core.random import generator
@@ -16,12 +17,14 @@ from ...core.results import FloatArray, Solution, Status
 from ...core.types import RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_count, check_level
 from ...estimators.composite_fit import check_budget
-from ...estimators.labels import UNKNOWN
+from ...estimators.labels import UNKNOWN, encode_labels
 from ...estimators.loaded import check_array, check_bool, check_labels, check_whole, is_fitted
 from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ...objectives.uncertainty import METHODS
 from ...report.progress import CountPrinter
 from ...report.tables import CoefficientTable
+from ...solvers.named import make_solver
 from ..data.forbidden import Rules, check_forbidden
 from ..data.inputs import WeightChoice
 from ..data.memory import remembered
@@ -38,7 +41,8 @@ from .fitting import Found, find_minimum
 from .holdout import Holdout, check_held_out
 from .labelling import ChainLabeller
 from .problem import ChainProblem, ChainSettings, Likelihood
-from .standard_errors import METHODS, checked_objective, coefficient_table, how_computed, standard_errors
+from .scores import align_columns, with_constant
+from .standard_errors import chain_influence, checked_objective, coefficient_table, how_computed, standard_errors
 from .streaming import Posterior, Update, check_streamed, read_piece
 
 
@@ -372,11 +376,13 @@ class ChainCRF(ChainLabeller):
 
         Parameters
         ----------
-        method : {"sandwich", "information"}
+        method : {"sandwich", "information", "bootstrap"}
             The sandwich, which stays right when the model is wrong, and for composite likelihoods; or the inverse of the
-            observed information (penalty included).
+            observed information (penalty included); or refits to resampled sequences, with any labels, penalty and
+            constraints. Where a penalised fit has many effective parameters for its sequences, the latter are too small,
+            and a warning says so.
         draws : int
-            An interrupt keeps those done so far.
+            Random draws, or refits of the bootstrap. An interrupt keeps those done so far.
         random_state : None, int or generator
             Of the draws; None means that of the model.
 
@@ -405,6 +411,25 @@ class ChainCRF(ChainLabeller):
         how = how_computed(method, len(errors), draws)
         title = f"Chain CRF, l2 = {self.l2:g}, {how} standard errors, {self.status_.name.lower()}"
         return coefficient_table(self.chain_, errors, level, title, top)
+
+    def influence(self, X: Sequences | None = None, y: LabelSequences = None, lengths: Lengths = None) -> FloatArray:
+        """How much `parameters_` would change if a sequence were in the training data once more, to first order.
+
+        Parameters
+        ----------
+        X, y, lengths : optional
+            New sequences, none of them empty; without them, those of training.
+
+        Returns
+        -------
+        array of shape (sequences, weights)
+        """
+        chain = self.chain_
+        objective, new = checked_objective(self._objective, self.precision_, bool(self.constraints)), None
+        if X is not None:
+            data = with_constant(align_columns(chain.read(X, lengths), chain.layout), chain.layout)
+            new = data, encode_labels(y, data.offsets, self.classes_)
+        return chain_influence(chain, objective, new)
 
     def _check_combinations(self) -> None:
         constrained = bool(check_weight_constraints(self.constraints))
@@ -479,6 +504,8 @@ class ChainCRF(ChainLabeller):
         """Of `parameters_`, in their order."""
         chain = self.chain_
         check_choice("method", method, METHODS)
+        if method == "bootstrap":
+            return self._bootstrap(draws, self.random_state if random_state is None else random_state)
         check_count("draws", draws, minimum=1)
         objective = checked_objective(self._objective, self.precision_, bool(self.constraints))
         random = generator(self.random_state if random_state is None else random_state)
@@ -488,7 +515,8 @@ class ChainCRF(ChainLabeller):
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations for a sequence, of each order."""
         assert self._objective is not None
-        return chain_operations(self._objective.lengths, len(self.classes_), composite)
+        draws = Capability.BATCHES in make_solver(self.solver).requires
+        return chain_operations(self._objective.lengths, len(self.classes_), composite, draws)
 
     def _trim(self) -> None:
         """Forget attributes that have no weight."""

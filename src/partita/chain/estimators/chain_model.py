@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,9 @@ class ChainModel(Trained):
         self.input_kind_ = inputs.kind
         self.column_mean_, self.column_spread_ = (inputs.mean, inputs.spread) if inputs.intercept else (None, None)
         self._chain = chain
+
+    def _estimates_like(self, other: Self) -> FloatArray:
+        return other.chain_.layout.align(other.parameters_, self.chain_.layout)
 
     def _states(self) -> LabelArray:
         """What stands at a position of the chain: the labels."""

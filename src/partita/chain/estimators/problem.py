@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...core import Objective
 from ...core.parallel import Workers
@@ -207,6 +208,16 @@ class ChainProblem:
         """The same on the columns of the user."""
         weights = self.weights(parameters)
         return np.asarray(self.inputs.to_user(self.layout) @ weights) if self.inputs.intercept else np.array(weights)
+
+    @property
+    def change(self) -> Any:
+        """The matrix of `user_weights`; None if weights are parameters."""
+        change = self.inputs.to_user(self.layout) if self.inputs.intercept else None
+        if self.ties is None:
+            return change
+        size = len(self.ties)
+        spread = sp.csr_matrix((np.ones(size), (np.arange(size), self.ties)), (size, self.map.size))
+        return spread if change is None else change @ spread
 
     def chain(
         self, layout: ChainLayout, values: FloatArray, hashing: int | None, classes: LabelArray | None = None

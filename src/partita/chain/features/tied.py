@@ -38,6 +38,10 @@ class TiedFeatures:
         self.n_labels, self.offsets, self.workers = inner.n_labels, inner.offsets, inner.workers
         self.n_positions, self.n_examples = inner.n_positions, inner.n_examples
 
+    def block(self, lo: int, hi: int) -> TiedFeatures:
+        """The map of the chains lo..hi, without a copy."""
+        return TiedFeatures(self.inner.block(lo, hi), self.group)
+
     def forward(self, theta: FloatArray, out: FloatArray | None = None) -> Scores:
         """Scores of labels and transitions."""
         return self.inner.forward(theta[self.group], out)

@@ -155,6 +155,30 @@ class BoltzmannChainLikelihood(SumOverExamples):
         values = np.concatenate([labels, moves[into]])
         return sp.csr_matrix((values, (np.concatenate([chain, chain[into]]), places)), (self.n_examples, self.size))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether this is the likelihood of whole chains."""
+        return list(self.composite.rates) == [FULL]
+
+    def with_composite(self, composite: CompositeLikelihood | None) -> BoltzmannChainLikelihood:
+        """Another likelihood of the same chains."""
+        twin = copy.copy(self)
+        twin.composite = composite or CompositeLikelihood({FULL: 1.0})
+        twin.objects = ChainObjects(self.offsets, self.y, self.chain_weights, twin.composite)
+        twin._weigh(twin.composite.beta)
+        return twin
+
+    def with_data(self, x: IntArray, y: IntArray, offsets: IntArray, sets: Any) -> BoltzmannChainLikelihood:
+        """The same likelihood of other chains, all with weight one."""
+        twin = copy.copy(self)
+        twin.x, twin.y, twin.offsets, twin.n_examples = x, y, offsets, len(offsets) - 1
+        twin.sets = np.zeros((0, self.n_labels), bool) if sets is None else np.asarray(sets, dtype=bool)
+        twin.convex = bool(np.min(y) >= 0)
+        twin.chain_weights = np.ones(twin.n_examples)
+        twin.objects = ChainObjects(offsets, y, twin.chain_weights, twin.composite)
+        twin._weigh(self.beta)
+        return twin
+
     def with_weights(self, beta: FloatArray) -> BoltzmannChainLikelihood:
         """The same objects with other weights of the orders."""
         twin = copy.copy(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from .counts import indicators
 
 #: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
 EXACT = 150
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 #: Fewest random combinations of the scores of chains, and parameters times combinations that are enough.
 DRAWS, ENOUGH = 30, 20_000
 #: Combinations for each parameter from which covariances are whole matrices.
@@ -153,6 +155,11 @@ class ChainComposite(ChainObjective):
         sums = WindowSums(*scores, self.windows, self.window_weights, self.workers, buffers, room)
         return sums, None, np.zeros(0, np.int64)
 
+    def of(self, features: ChainFeatures, y: IntArray, sets: Any) -> ChainComposite:
+        """The same objects of other chains, with weight one and no penalty."""
+        options: dict[str, Any] = {"sets": sets, "forbidden": self.forbidden}
+        return ChainComposite(features, y, self.composite, **options).with_weights(self.beta)
+
     def with_weights(self, beta: FloatArray) -> ChainComposite:
         """The same objects with other weights of the orders."""
         twin = copy.copy(self)
@@ -217,6 +224,13 @@ class CompositePoint(ChainObjectivePoint):
         each = factors[o.windows.chain]
         expected = o.features.adjoint(self.sums.weighted(each, o.buffers.lend(owner)))
         return o.features.adjoint(o._indicators(each * o.window_weights)) - expected
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each chain, (chains, parameters), some chains at a time."""
+        n = self.objective.n_examples
+        step = max(1, CHUNK // max(self.objective.size, n))
+        for lo in range(0, n, step):
+            yield np.array([self.score(unit) for unit in np.eye(n)[lo : lo + step]])
 
     def information(self) -> FloatArray:
         """The diagonal of the Hessian, no penalty: exact for few parameters, else as if labels were independent."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...core.contracts.capabilities import Capability
-from ...core.results import FloatArray
+from ...core.parallel import Workers
+from ...core.results import FloatArray, IntArray
 from ...objectives.expectation import em_step
 from ...objectives.l1 import mixture_divergence
 from ...objectives.penalized import PlainRay
@@ -19,6 +20,9 @@ from ..kernels import viterbi
 from .base import ChainObjective, ChainObjectivePoint
 from .majorization import ChainSubspace, dense_chains, is_dense, line_bound, quadratic_bound
 from .sweeps import ChainSweeps
+
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 
 
 class ChainLikelihood(ChainObjective):
@@ -41,6 +45,15 @@ class ChainLikelihood(ChainObjective):
     def sweeps(self, theta: FloatArray, random_state: Any = None) -> ChainSweeps:
         """Stochastic gradient descent on single chains."""
         return ChainSweeps(self, theta, random_state)
+
+    def of(self, features: ChainFeatures, y: IntArray, sets: Any) -> ChainLikelihood:
+        """The likelihood of other chains, with weight one and no penalty."""
+        return ChainLikelihood(features, y, sets=sets, forbidden=self.forbidden)
+
+    def alone(self, chain: int, y: IntArray) -> ChainLikelihood:
+        """The likelihood of one chain, with weight one and no penalty."""
+        features = self.features.block(chain, chain + 1)
+        return ChainLikelihood(features, y, sets=self.sets, forbidden=self.forbidden, workers=Workers(1))
 
     @cached_property
     def dense(self) -> DenseChains | None:
@@ -68,6 +81,15 @@ class ChainPoint(ChainObjectivePoint):
         """A convex quadratic that is known by its products, or one above F (see `partita.chain.bounds`)."""
         dense = None if kind == "hessian" else self.objective.dense
         return super().model(kind) if dense is None else quadratic_bound(self, dense, kind)
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each chain, (chains, parameters), some chains at a time."""
+        o, edges = self.objective, self.objective.features.offsets
+        step = max(1, CHUNK // o.size)
+        for lo in range(0, o.n_examples, step):
+            rows = range(lo, min(lo + step, o.n_examples))
+            alone = [o.alone(i, o.y[edges[i] : edges[i + 1]]).at(self.parameters).gradient for i in rows]
+            yield -np.array(alone) * o.weights[rows, None]
 
     def em_step(self) -> FloatArray:
         """The parameters that fit the labels that are expected here, where they are not known."""

@@ -9,16 +9,18 @@ from ...objectives.composite.budget import EACH
 from ...objectives.composite.likelihood import CompositeLikelihood
 
 
-def chain_operations(lengths: IntArray, n_labels: int, composite: CompositeLikelihood) -> FloatArray:
-    """Operations of an evaluation for a chain, of each order.
+def chain_operations(lengths: IntArray, n_labels: int, composite: CompositeLikelihood, draws: bool = False) -> FloatArray:
+    """Operations of a pass for a chain, of each order.
 
+    With ``refresh=True`` all windows are computed, whatever their probability, unless the solver `draws` in every pass.
     Windows of labels take two products of a matrix and a vector at every step.
     """
-    out = []
-    for order, rate in composite.rates.items():
+    out, drawn = [], composite.drawn(draws)
+    for order, probability in composite.rates.items():
+        rate = probability if drawn else 1.0
         T = np.asarray(lengths, dtype=np.float64)
         k = T if isinstance(order, str) else np.minimum(T, order)
-        windows = T - k + 1.0 if composite.policy == "independent" else 1.0
+        windows = 1.0 if drawn and composite.policy != "independent" else T - k + 1.0
         step = 6.0 * n_labels**2
         out.append(float(np.mean(rate * windows * (EACH * n_labels * k + step * (k - 1.0)))))
     return np.array(out)

@@ -358,6 +358,11 @@ class GraphCRF(ListInput, GraphModel):
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
         return self._layout().split(self._standard_errors(method, draws, random_state))
 
+    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None]:
+        data = self._read(X)[0]
+        _, features, base = self._compile(data)
+        return features, self._codes(y, data), base
+
     def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
         weights, tables = self.weights_, self._layout().split(errors)
         names = [

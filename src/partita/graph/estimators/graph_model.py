@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ...core.contracts.capabilities import Capability
 from ...core.contracts.progress import DualPoint
 from ...core.errors import ModelFileError
 from ...core.parameters import Check, checked, choice, count, flag, instance, real, threads, verbosity
 from ...core.results import FloatArray, IntArray, Solution, Status
 from ...core.types import RandomState, SolverLike
-from ...core.validation import check_level
+from ...core.validation import check_choice, check_level
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.convergence import certified_gap, joined, unsettled
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
@@ -22,8 +23,11 @@ from ...objectives.composite.efficiency import relative_size
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
 from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
+from ...objectives.uncertainty import FIT_AGAIN, METHODS
 from ...report.tables import CoefficientTable
+from ...solvers.named import make_solver
 from ..data.units import Units
+from ..features.tied_tables import TiedTables
 from ..objective.composite import GraphComposite
 from ..objective.information import determined, graph_covariance, graph_errors, graph_influence
 from ..objective.likelihood import LIKELIHOOD_ENGINES, GraphLikelihood
@@ -153,8 +157,9 @@ class GraphModel(Trained):
         self._warn_if_short(solution)
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
-        """Operations for an example, of each order."""
-        return graph_operations(self._fitted_point().objective.graph, composite)
+        """Operations of a pass for an example, of each order."""
+        draws = Capability.BATCHES in make_solver(self.solver).requires
+        return graph_operations(self._fitted_point().objective.graph, composite, draws)
 
     def _store(self, solution: Solution, point: Any, engine: str) -> None:
         self.parameters_ = np.array(point.parameters if self._units is None else self._units.back @ point.parameters)
@@ -190,13 +195,16 @@ class GraphModel(Trained):
     def _fitted_point(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
+            raise ValueError(FIT_AGAIN)
         if isinstance(self._point, DualPoint):
             self._point = self._objective.at(self._point.parameters)
         return self._point
 
     def _standard_errors(self, method: str, draws: int, random_state: RandomState) -> FloatArray:
         """Standard errors of `parameters_`."""
+        check_choice("method", method, METHODS)
+        if method == "bootstrap":
+            return self._bootstrap(draws, random_state)
         point, units = self._fitted_point(), self._units
         given = () if units is None else (units.back, units.free)
         errors = graph_errors(point, method, draws, random_state, *given)
@@ -233,11 +241,26 @@ class GraphModel(Trained):
         Q = determined(there)
         return relative_size(Q.T @ graph_covariance(point) @ Q, Q.T @ compared @ Q, measure)
 
-    def influence(self) -> FloatArray:
-        """How much `parameters_` would change if an example of the training data were there once more, to first order:
-        (examples, weights)."""
-        found, units = graph_influence(self._fitted_point()), self._units
+    def influence(self, X: Any = None, y: Any = None) -> FloatArray:
+        """How much `parameters_` would change if an example were there once more, to first order: (examples, weights).
+
+        Parameters
+        ----------
+        X, y : optional
+            New examples, as in ``fit``; without them, those of training. Objects that are drawn are drawn for them as for
+            training.
+        """
+        point, units, scores = self._fitted_point(), self._units, None
+        if X is not None:
+            new = point.objective.of(*self._examples(X, y)).at(self.parameters_)
+            scores = np.concatenate(list(new.score_chunks()))
+            scores = scores if units is None else np.asarray(scores @ units.back)
+        found = graph_influence(point, scores)
         return found if units is None else np.asarray((units.back @ found.T).T)
+
+    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None]:
+        """New examples: the map to their potentials, their states, and what is added to potentials."""
+        raise NotImplementedError
 
     def summary(
         self,

@@ -388,18 +388,23 @@ class MarkovNetwork(GraphModel):
 
         Parameters
         ----------
-        method : {"sandwich", "information"}
+        method : {"sandwich", "information", "bootstrap"}
             ``"sandwich"`` stays right when the model is wrong, and for composite likelihoods. ``"information"`` inverts the
             observed information (penalty included): the likelihood of a true model only. What the parametrisation leaves
             free has no error: `parameters_` are normalised there. Sample weights count as weights, squared in the sandwich,
-            not as numbers of equal rows.
+            not as numbers of equal rows. ``"bootstrap"`` refits to resampled examples, with any engine and likelihood;
+            where a penalised fit has many effective parameters for its examples, its errors are too small, and a warning
+            says so.
         draws : int
-            Above 3000 weights the sandwich is estimated from so many random vectors, with a relative error of about
-            ``1 / sqrt(2 draws)``.
+            Refits of the bootstrap. Above 3000 weights the sandwich is estimated from so many random vectors, with a
+            relative error of about ``1 / sqrt(2 draws)``.
         random_state : int, Generator or None
             Of the draws.
         """
         return self._standard_errors(method, draws, random_state)
+
+    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None]:
+        return self._features(), self._evidence(X)[0].states, None
 
     def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
         features = self._features()

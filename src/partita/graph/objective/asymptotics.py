@@ -7,26 +7,37 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ...core.errors import TooLargeError
 from ...core.results import FloatArray, IntArray
 from ...objectives.composite.efficiency import inverse_information
-from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
 from ...objectives.composite.policies import Policy
 from ...objectives.composite.weights import best_weights, estimated_weights
 from ...objectives.information import dense_hessian
+from ...solvers.loop import minimize
 from ..features.tied_tables import TiedTables
 from .composite import GraphComposite
 from .likelihood import GraphLikelihood
 from .likelihood_objects import Pair, object_pairs
 
+#: Gradient at which the optimum of a population is found.
+POPULATION = 1e-12
 #: Numbers of configurations times parameters that are held.
 LARGEST = 1_000_000
+
+
+class HasFeatureMap(Protocol):
+    """A network whose weights and variables are known."""
+
+    def feature_map(self) -> TiedTables: ...
 
 
 def blocks_given_rest(m: int, k: int) -> list[Pair]:
@@ -88,28 +99,33 @@ class Enumeration:
         return self._given((*A, *B)) - self._given(B)
 
     def covariance(self, pairs: Sequence[Pair], beta: FloatArray, policy: Policy, refresh: bool) -> FloatArray:
-        """n times the variance of the estimate, in the limit: ``J^-1 S J^-1`` with ``J = sum_j beta_j lambda_j V_j``.
-
-        With indicators drawn once for each example, S is ``sum_ij beta_i beta_j E[Z_i Z_j] C_ij``; drawn anew in every pass,
-        the variance of ``sum_j beta_j lambda_j s_j``.
-        """
-        used = beta * policy.mean
-        total = np.zeros_like(self.f)
+        """n times the variance of the estimate, in the limit: ``J^-1 S J^-1`` with ``J = sum_j beta_j lambda_j V_j``."""
         J = np.zeros((self.f.shape[1],) * 2)
-        noise = np.zeros_like(J)
-        extra = policy.second - np.outer(policy.mean, policy.mean)  # what selection adds
-        scores: list[FloatArray] = []
-        for j, pair in enumerate(pairs):
+        for pair, used in zip(pairs, beta * policy.mean, strict=True):
             s = self.score(pair)
-            total += used[j] * s
-            J += used[j] * ((s.T * self.p) @ s)
-            scores.append(s)
-        if not refresh:
-            for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
-                noise += beta[i] * beta[j] * extra[i, j] * ((scores[i].T * self.p) @ scores[j])
-        S = (total.T * self.p) @ total + noise
+            J += used * ((s.T * self.p) @ s)
         inverse = inverse_information(J, "the objects")
-        return np.asarray(inverse @ S @ inverse)
+        return np.asarray(inverse @ self.score_covariance(pairs, beta, policy, refresh) @ inverse)
+
+    def score_covariance(
+        self, pairs: Sequence[Pair], beta: FloatArray, policy: Policy, refresh: bool, p: FloatArray | None = None
+    ) -> FloatArray:
+        """``E[psi psi']`` of the sum's scores psi, of one example: of the model, or of configurations with probabilities p.
+
+        With indicators drawn once for each example that is ``sum_ij beta_i beta_j E[Z_i Z_j] E[s_i s_j']``; drawn anew in
+        every pass, ``E[t t']`` of ``t = sum_j beta_j lambda_j s_j``.
+        """
+        p = self.p if p is None else p
+        scores = [self.score(pair) for pair in pairs]
+        total = np.zeros_like(self.f)
+        for s, used in zip(scores, beta * policy.mean, strict=True):
+            total += used * s
+        S = (total.T * p) @ total
+        if not refresh:
+            extra = policy.second - np.outer(policy.mean, policy.mean)  # what selection adds
+            for i, j in zip(*np.nonzero(np.abs(extra) > 1e-15), strict=True):
+                S += beta[i] * beta[j] * extra[i, j] * ((scores[i].T * p) @ scores[j])
+        return np.asarray(S)
 
     def moments(
         self, pairs: Sequence[Pair], groups: IntArray, policy: Policy, refresh: bool
@@ -197,6 +213,71 @@ class Limits:
 
     def _objective(self, composite: CompositeLikelihood, beta: FloatArray) -> GraphComposite:
         return GraphComposite(self.features, self.rows, composite, beta=beta)
+
+
+class Population(NamedTuple):
+    """What estimates tend to where examples have a given distribution, which need not be that of a model.
+
+    Attributes
+    ----------
+    parameters : array
+        The weights that maximise the expected likelihood.
+    covariance : array
+        n times the variance of the estimates from n examples, in the limit.
+    """
+
+    parameters: FloatArray
+    covariance: FloatArray
+
+
+def population_optimum(net: HasFeatureMap, distribution: ArrayLike, likelihood: Any = FULL) -> Population:
+    """The weights that a likelihood leads to if examples have a distribution, and how they vary around these.
+
+    That is the sandwich ``(E psi')^-1 E[psi psi'] (E psi')^-1`` with expectations of the distribution: of a true model it is
+    `CompositeLikelihood.asymptotic_covariance`. All configurations are listed.
+
+    Parameters
+    ----------
+    net : MarkovNetwork
+        Fitted, or with `cardinalities`.
+    distribution : array of shape (states of the first variable, of the second, ...)
+        Probabilities of all configurations.
+    likelihood : {"full", "pseudo"} or CompositeLikelihood
+
+    Examples
+    --------
+    Three coins that are all heads or all tails half of the time, seen by a network of two of their three pairs:
+
+    >>> import numpy as np
+    >>> from partita import MarkovNetwork
+    >>> from partita.objectives import population_optimum
+    >>> p = np.full((2, 2, 2), 1 / 16)
+    >>> p[0, 0, 0] = p[1, 1, 1] = 5 / 16
+    >>> population_optimum(MarkovNetwork.ising([(0, 1), (1, 2)], fields=False), p).parameters.round(3)
+    array([0.549, 0.549])
+    """
+    features = net.feature_map()
+    composite = as_composite(likelihood, (FULL,)) or CompositeLikelihood({FULL: 1.0})
+    p = np.asarray(distribution, dtype=np.float64)
+    shape = tuple(features.graph.cardinalities.tolist())
+    if p.shape != shape or not (p >= 0.0).all() or not np.isclose(p.sum(), 1.0, atol=1e-9):
+        raise ValueError(f"distribution must hold probabilities of shape {shape} that sum to one, got shape {p.shape}")
+    if composite.automatic or composite.refine is not None:
+        raise ValueError(
+            "weights='auto' and refine depend on the examples there are: give weights, or the likelihood of the last step"
+        )
+    if not enumerable(features):
+        raise TooLargeError(f"{len(shape)} variables have too many configurations to enumerate")
+    rows = np.indices(shape).reshape(len(shape), -1).T
+    expected = GraphComposite(features, rows, replace(composite, refresh=True), weights=p.ravel())
+    found = minimize(expected, None, "newton", max_iter=200, tol=POPULATION)
+    J = dense_hessian(found.point.hessian_product(), features.size)
+    pairs, groups = object_pairs(features.graph, composite)
+    beta = composite.beta[groups] * composite.weights_within(groups, np.zeros_like(groups))
+    inverse = inverse_information(J, "the objects")
+    there = Enumeration(features, found.parameters)
+    S = there.score_covariance(pairs, beta, composite.law(groups), composite.refresh, p.ravel())
+    return Population(found.parameters, np.asarray(inverse @ S @ inverse))
 
 
 def enumerable(features: TiedTables) -> bool:

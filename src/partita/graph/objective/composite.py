@@ -178,6 +178,10 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         out._weigh()
         return out
 
+    def of(self, features: TiedTables, y: ArrayLike, base: FloatArray | None) -> GraphComposite:
+        """The same objects of other examples, with weight one and no penalty."""
+        return GraphComposite(features, y, self.composite, base=base, beta=self.beta, options=self.options)
+
     def check_covered(self) -> None:
         """Warn if no object that is used says anything about some weights, or if the sum need not be concave."""
         touched = self.sets.touched()

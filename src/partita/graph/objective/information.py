@@ -46,10 +46,17 @@ def determined(point: GraphPoint | CompositePoint) -> FloatArray:
     return np.asarray(Q[:, values > SINGULAR * values[-1]])
 
 
-def graph_influence(point: GraphPoint | CompositePoint) -> FloatArray:
-    """What the estimates change by, to first order, for each example that is added once more: H^-1 times its score."""
+def graph_influence(point: GraphPoint | CompositePoint, scores: FloatArray | None = None) -> FloatArray:
+    """What the estimates change by, to first order, for each example that is added once more: H^-1 times its score.
+
+    Examples are those of the objective, or new ones with these `scores`.
+    """
     _check_engine(point, "sandwich")
-    return np.asarray(np.concatenate(list(point.score_chunks())) @ _inverse(point) / point.objective.weights[:, None])
+    if scores is None:
+        weights = point.objective.weights[:, None]
+        own = np.concatenate(list(point.score_chunks()))
+        scores = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0.0)
+    return np.asarray(scores @ _inverse(point))
 
 
 def _inverse(point: GraphPoint | CompositePoint) -> FloatArray:

@@ -29,14 +29,15 @@ def published_operations(m: int, k: int) -> float:
     return pairs * 2.0**k + pairs / math.comb(m, k)
 
 
-def graph_operations(graph: FactorGraph, composite: CompositeLikelihood) -> FloatArray:
-    """Operations of an evaluation for an example of each order, by the expected number of objects; a mean over examples.
+def graph_operations(graph: FactorGraph, composite: CompositeLikelihood, draws: bool = False) -> FloatArray:
+    """Operations of a pass for an example of each order, by the expected number of objects that are computed; a mean over
+    examples.
 
-    Every example is counted by itself. inf where a junction tree does not fit.
+    With ``refresh=True`` these are all, whatever their probability, unless the solver `draws` in every pass. Every example
+    is counted by itself. inf where a junction tree does not fit.
     """
     objects = list_objects(graph, composite)
-    shares = composite.expected_shares(objects.groups, objects.examples)
-    shares = shares * (composite.weights_within(objects.groups, objects.examples) > 0.0)
+    shares = composite.computed_shares(objects.groups, objects.examples, draws)
     n = len(objects.columns)
     sets = FreeSets(
         *(graph, objects.sets, np.zeros((1, graph.n_variables), np.int64), np.ones(1)),

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from ...core.contracts.progress import DualPoint
 from ...core.parameters import Check, choice, count, flag, instance, real, threads, verbosity
 from ...core.results import FloatArray, Solution, Status
-from ...core.types import SampleWeight, SolverLike
-from ...core.validation import check_level, check_weights
+from ...core.types import RandomState, SampleWeight, SolverLike
+from ...core.validation import check_choice, check_level, check_weights
 from ...core.warn import warn
 from ...estimators.convergence import certified_gap, unsettled
 from ...estimators.trained import solver_like, training
 from ...objectives.information import warn_of_many_weights
+from ...objectives.uncertainty import FIT_AGAIN, METHODS
 from ...report.tables import CoefficientTable
 from ...solvers.frank_wolfe import BlockFrankWolfe
 from ..data import Batch, read_matchings
@@ -308,35 +309,53 @@ class MatchingCRF(MatchingModel):
             return None
         return self._theta
 
-    def standard_errors(self, method: str = "sandwich") -> FloatArray:
-        """Standard errors of all parameters, in the order of `parameter_names_`, for `likelihood_` ``"full"``.
+    def standard_errors(self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None) -> FloatArray:
+        """Standard errors of all parameters, in the order of `parameter_names_`.
 
         Parameters
         ----------
-        method : {"sandwich", "information"}
+        method : {"sandwich", "information", "bootstrap"}
             ``"sandwich"`` stays right when the model is wrong. ``"information"`` inverts the observed Fisher information
-            (penalty included). Sample weights count as weights, squared in the sandwich, not as numbers of equal examples.
+            (penalty included). Both are for `likelihood_` ``"full"``. Sample weights count as weights, squared in the
+            sandwich, not as numbers of equal examples. ``"bootstrap"`` refits to resampled examples, by any likelihood;
+            where a penalised fit has many effective parameters for its examples, its errors are too small, and a warning
+            says so.
+        draws, random_state
+            Number of refits of the bootstrap, and seed.
         """
         check_is_fitted(self)
+        check_choice("method", method, METHODS)
+        if method == "bootstrap":
+            return self._bootstrap(draws, random_state)
         if self.likelihood_ != "full":
             raise ValueError(
                 "standard errors need exact inference; likelihood 'bethe' maximises a surrogate, whose curvature says "
-                "nothing about the spread of the estimates. Fit with likelihood='full', or bootstrap"
+                "nothing about the spread of the estimates. Fit with likelihood='full', or use method='bootstrap'"
             )
         if not hasattr(self, "_point"):
-            raise ValueError("standard errors need the training data, which copies and files do not keep: fit again")
+            raise ValueError(FIT_AGAIN)
         point: Any = self._point
         errors = matching_errors(point, method)
         warn_of_many_weights(len(errors), point.objective.n_examples, "examples", self.l2, "fewer features")
         return errors
 
-    def summary(self, level: float = 0.95, method: str = "sandwich", top: int | None = None) -> CoefficientTable:
+    def _estimates(self) -> FloatArray:
+        return self._theta
+
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "sandwich",
+        top: int | None = None,
+        draws: int = 100,
+        random_state: RandomState = None,
+    ) -> CoefficientTable:
         """Estimate, standard error, z, p and confidence interval of every parameter, as a table to print.
 
         `method` is that of `standard_errors`; `top` keeps only so many rows, those with the largest absolute z.
         """
         check_level(level)
-        errors = self.standard_errors(method)
+        errors = self.standard_errors(method, draws, random_state)
         title = f"{type(self).__name__}, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}"
         table = CoefficientTable.of(self.parameter_names_, self._theta, errors, level, title)
         return table if top is None else table.top(top)

@@ -270,9 +270,18 @@ class CompositeLikelihood:
         """Not the stream of the seed itself: data may have been drawn from that, and must not depend on what is selected."""
         return generator(self.random_state).spawn(1)[0]
 
-    def expected_shares(self, groups: IntArray, examples: IntArray) -> FloatArray:
-        """The probability of every object."""
-        return replace(self, refresh=True).shares(groups, examples)
+    def computed_shares(self, groups: IntArray, examples: IntArray, draws: bool) -> FloatArray:
+        """How much of every object is computed in a pass, in expectation.
+
+        Its probability if objects are drawn: once for each example, or in every pass by a solver that `draws`. Others
+        compute the sum weighted by probabilities, for which they need every object whole.
+        """
+        shares = replace(self, refresh=True).shares(groups, examples) if self.drawn(draws) else np.ones(len(groups))
+        return np.asarray(shares * (self.weights_within(groups, examples) > 0.0))
+
+    def drawn(self, draws: bool) -> bool:
+        """Whether a pass computes only what is drawn, by a solver that `draws` in every pass, or not."""
+        return draws or not self.refresh
 
     def many_shares(self, groups: IntArray, count: int) -> FloatArray:
         """The same for `count` examples that have the same objects: a row each, or one row for all if they are equal."""

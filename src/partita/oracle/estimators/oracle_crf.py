@@ -15,7 +15,7 @@ from ...core.parallel import Workers
 from ...core.parameters import Check, array, count, flag, real, seed, threads, verbosity
 from ...core.results import FloatArray, IntArray, Result
 from ...core.types import RandomState, SampleWeight, SolverLike
-from ...core.validation import check_weights
+from ...core.validation import check_choice, check_weights
 from ...core.warn import one_warning, report
 from ...estimators.convergence import certified_gap
 from ...estimators.data import ListInput
@@ -23,6 +23,7 @@ from ...estimators.loaded import RUN, check_array, check_bool, check_number, che
 from ...estimators.trained import Trained, solver_like, training
 from ...inference.entropies import Entropy
 from ...inference.parts import Parts, infer_parts
+from ...objectives.uncertainty import METHODS
 from ...solvers.named import make_solver
 from ..data import BETHE, INDEPENDENT, Family, Groups, read_configurations, read_features
 from ..features import PartFeatures
@@ -306,6 +307,25 @@ class OracleCRF(ListInput, Trained):
         found = np.concatenate([parts.best(f.forward(self.parameters_)) for _, parts, f in read])
         total = float(truth.sum() + found.sum())
         return 2.0 * float(truth @ found) / total if total else 1.0
+
+    def standard_errors(self, method: str = "bootstrap", draws: int = 100, random_state: RandomState = None) -> FloatArray:
+        """Standard errors of `parameters_`.
+
+        Parameters
+        ----------
+        method : {"bootstrap"}
+            Refits to resampled examples. Where a penalised fit has many effective parameters for its examples, its errors
+            are too small, and a warning says so.
+        draws, random_state
+            Number of refits, and seed.
+        """
+        check_choice("method", method, METHODS)
+        if method != "bootstrap":
+            raise ValueError(
+                f"method={method!r} needs the curvature of log Z, the covariance of configurations, and all that is known "
+                "here are best configurations: use method='bootstrap'"
+            )
+        return self._bootstrap(draws, random_state)
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()

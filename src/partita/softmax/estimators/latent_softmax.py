@@ -22,17 +22,21 @@ from ...core.random import generator
 from ...core.results import FloatArray, Solution, Status
 from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_weights
+from ...estimators.bootstrap import copied
 from ...estimators.class_sets import read_class_sets, set_weights
 from ...estimators.classifier import ClassProbabilities
 from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from ...estimators.restarts import end_values
 from ...estimators.trained import Trained, solver_like, training
+from ...objectives.information import warn_of_many_weights
+from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...solvers.lbfgs import LBFGS
 from ...solvers.named import make_solver
 from ...solvers.newton import Newton
 from ..features.linear_layouts import linear_map
 from ..features.standard_columns import StandardColumns
+from ..objective.covariance import SEPARATED_CLASSES
 from ..objective.latent import LatentLikelihood
 from ..structure import Categorical
 from .latent_starts import Starts, given_start
@@ -175,6 +179,9 @@ class LatentSoftmax(ClassProbabilities, Trained):
         "verbose": verbosity,
     }
 
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_problem_ended",)
+
+    _problem_ended: tuple[Problem, Any] | None = None
     coef_: FloatArray
     intercept_: FloatArray
     classes_: LabelArray
@@ -274,7 +281,56 @@ class LatentSoftmax(ClassProbabilities, Trained):
         if self.l2 == 0.0 and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
             best = replace(best, status=Status.UNBOUNDED)
         self._store_run(best)
+        self._problem_ended = problem, best.point
         self._warn_if_short(best)
+
+    def standard_errors(self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None) -> FloatArray:
+        """Standard errors of the weights at the local optimum that was found, from the training data.
+
+        Parameters
+        ----------
+        method : {"sandwich", "information", "bootstrap"}
+            The sandwich stays right when the model is wrong; the inverse of the observed information (penalty included; what
+            is not known of hidden states is taken off) when it is true; or refits to resampled examples, which start from
+            the estimates, so that states keep their numbers. Where a penalised fit has many effective parameters for its
+            examples, these are too small, and a warning says so.
+        draws, random_state
+            Number of refits of the bootstrap, and seed. Above 3000 weights, of random vectors that the sandwich is estimated
+            from.
+
+        Returns
+        -------
+        array of shape (n_classes, n_hidden, n_features + 1), the intercept last (without it if there is none).
+        """
+        check_is_fitted(self)
+        check_choice("method", method, METHODS)
+        if method == "bootstrap":
+            return self._bootstrap(draws, random_state)
+        if self._problem_ended is None:
+            raise ValueError(FIT_AGAIN)
+        if self.status_ is Status.UNBOUNDED:
+            raise ValueError(SEPARATED_CLASSES)
+        (_, columns, objective), point = self._problem_ended
+        features = linear(objective)
+        found = []
+        for unit in np.eye(features.size):
+            coefficients, intercepts = columns.to_columns(*features.unpack(unit))
+            found.append(self._arranged(coefficients, intercepts).ravel())
+        change = np.array(found).T
+        warn_of_many_weights(features.size, features.n_examples, "rows", self.l2, "fewer columns or hidden states")
+        return errors(point, method, draws, random_state, change).reshape(self._estimates().shape)
+
+    def _estimates(self) -> FloatArray:
+        return self._arranged(self.coef_, self.intercept_)
+
+    def _arranged(self, coefficients: Any, intercepts: Any) -> FloatArray:
+        """Weights by class and hidden state, the intercept last."""
+        table = np.array(coefficients).reshape(len(self.classes_), self.n_hidden, -1)
+        return np.dstack([table, np.reshape(intercepts, table.shape[:2])]) if self.fit_intercept else table
+
+    def _warm_copy(self) -> Self:
+        other: Self = copied(self, init=self._estimates(), n_init=1)
+        return other
 
     def _check_size(self, n_examples: int, n_columns: int, n_classes: int) -> None:
         states, starts = n_classes * int(self.n_hidden), int(self.n_init)

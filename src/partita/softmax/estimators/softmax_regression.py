@@ -34,12 +34,13 @@ from ...estimators.loaded import (
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.sets import check_constraints
+from ...objectives.uncertainty import METHODS
 from ...report.tables import CoefficientTable
 from ..structure import Categorical
 from .problem import Ended, Model, Problem, l1_max, read_examples, softmax_objective
 from .separated import Restraint, find_separation, separated_text
 from .streaming import Learned, Learner, Memory, read_pieces, stream_classes, stream_solver
-from .uncertainty import METHODS, NOT_WITH_L1, differences, variances, weight_names
+from .uncertainty import NOT_WITH_L1, differences, variances, weight_names
 
 __all__ = ["SoftmaxRegression", "l1_max", "softmax_objective"]
 
@@ -359,17 +360,26 @@ class SoftmaxRegression(ClassProbabilities, Trained):
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         return scores - Categorical(scores.shape[1]).log_partition(scores)[:, None]
 
-    def standard_errors(self, method: str = "information", reference: Hashable = None) -> FloatArray:
+    def standard_errors(
+        self,
+        method: str = "information",
+        reference: Hashable = None,
+        draws: int = 100,
+        random_state: RandomState = None,
+    ) -> FloatArray:
         """Standard errors of the estimates, from the training data (which are kept by reference, not copied).
 
         Parameters
         ----------
-        method : {"information", "sandwich"}
+        method : {"information", "sandwich", "bootstrap"}
             Inverse of the observed information (penalty included), or the sandwich that stays right when the model is
-            wrong.
+            wrong, or refits to resampled examples, which l1 and constraints allow too. Where a penalised fit has many
+            effective parameters for its examples, these are too small, and a warning says so.
         reference : class label, optional
             With more than two classes, the standard errors of the differences to this class, as statsmodels and R report
             them. Without it, those of the weights themselves (without a penalty: normalised to sum to zero over classes).
+        draws, random_state
+            Number of refits of the bootstrap, and seed.
 
         Returns
         -------
@@ -377,10 +387,16 @@ class SoftmaxRegression(ClassProbabilities, Trained):
         """
         check_is_fitted(self)
         check_choice("method", method, METHODS)
+        row = None if reference is None else self._reference_row(reference)
+        if method == "bootstrap":
+            return self._bootstrap(draws, random_state, lambda table: table if row is None else table - table[row])
         if self.l1 > 0.0:
             raise ValueError(NOT_WITH_L1)
-        row = None if reference is None else self._reference_row(reference)
         return np.asarray(np.sqrt(variances(self._ended, self.l2, method == "sandwich", row)))
+
+    def _estimates(self) -> FloatArray:
+        """The weights and intercepts, as errors are arranged."""
+        return np.column_stack([self.coef_, self.intercept_]) if self.fit_intercept else self.coef_
 
     def _reference_row(self, reference: Hashable) -> int:
         if len(self.classes_) == 2:
@@ -392,13 +408,20 @@ class SoftmaxRegression(ClassProbabilities, Trained):
     def _column_names(self) -> list[str]:
         return [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])]
 
-    def summary(self, level: float = 0.95, method: str = "information", reference: Hashable = None) -> CoefficientTable:
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "information",
+        reference: Hashable = None,
+        draws: int = 100,
+        random_state: RandomState = None,
+    ) -> CoefficientTable:
         """Estimate, standard error, z, p and confidence interval of every parameter, as a table to print.
 
         Parameters are as in `standard_errors`; with a `reference`, rows are differences to that class.
         """
         check_level(level)
-        errors = self.standard_errors(method, reference)
+        errors = self.standard_errors(method, reference, draws, random_state)
         intercept = errors.shape[1] > self.coef_.shape[1]
         estimates = np.column_stack([self.coef_, self.intercept_]) if intercept else self.coef_
         labels = list(self.classes_[1:]) if len(self.classes_) == 2 else list(self.classes_)

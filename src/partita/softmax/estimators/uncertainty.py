@@ -14,10 +14,9 @@ from ..objective.elastic_net import ElasticNetPoint
 from ..objective.latent import LatentPoint
 from .problem import Ended
 
-METHODS = ("information", "sandwich")
 NOT_WITH_L1 = (
     "standard errors are not defined with l1 > 0: the estimates are biased towards zero, and exact zeros have no normal "
-    "distribution; refit the chosen columns with l1=0, or resample"
+    "distribution; refit the chosen columns with l1=0, or use method='bootstrap'"
 )
 
 
@@ -36,7 +35,7 @@ def variances(ended: Ended | None, l2: float, robust: bool, reference: int | Non
     if ended.constrained is not None and ended.constrained.active:
         raise ValueError(
             "a constraint is active at the estimates: on the edge of the feasible set they are not asymptotically "
-            "normal and have no standard error; drop the constraint, or bootstrap"
+            "normal and have no standard error; drop the constraint, or use method='bootstrap'"
         )
     if ended.separated:
         raise ValueError(SEPARATED_CLASSES)

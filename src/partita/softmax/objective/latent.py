@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,9 @@ from ..structure import Binary, Categorical, subspace_sums
 from .base import SoftmaxObjective
 from .batches import Batches
 from .likelihood import COMMON, Likelihood, SoftmaxPoint
+
+#: Numbers that rows of scores may hold at a time.
+CHUNK = 20_000_000
 
 
 class LatentLikelihood(SoftmaxObjective["LatentPoint"]):
@@ -148,6 +152,16 @@ class LatentPoint(SoftmaxPoint):
         linear = linear if o.linear is None else linear + o.linear
         options: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "linear": linear, "workers": o.workers}
         return m_step(Likelihood(o.features, o.structure, o.y, **options), self.parameters)
+
+    def score_chunks(self) -> Iterator[FloatArray]:
+        """Gradients of the weighted log-likelihood of each example, (examples, parameters), some examples at a time."""
+        features = self.objective.features
+        if not isinstance(features, LinearMap):
+            raise ValueError("scores of examples need a linear map, whose examples all have the same states")
+        step = max(1, CHUNK // features.size)
+        for lo in range(0, features.n_examples, step):
+            rows = np.arange(lo, min(lo + step, features.n_examples))
+            yield -features.outer(rows, self.residual[rows])
 
     @cached_property
     def _whole(self) -> Quadratic:

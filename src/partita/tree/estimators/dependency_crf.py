@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +14,14 @@ from ...core.errors import DataWarning, ModelFileError
 from ...core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
-from ...core.validation import check_weights
+from ...core.types import RandomState
+from ...core.validation import check_choice, check_weights
 from ...core.warn import warn
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
 from ...estimators.trained import Trained, training
+from ...objectives.information import warn_of_many_weights
+from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...solvers.named import make_solver
 from ..data import NUMBERS, TOKENS, Sentences, read_known_heads, read_sentences
 from ..features.attributes import PairAttributes
@@ -97,7 +100,9 @@ class DependencyCRF(ListInput, Trained):
         "random_state": seed,
         "verbose": verbosity,
     }
-    TRANSIENT = ("_attributes",)
+    TRANSIENT = ("_attributes", "_point")
+
+    _point: Any = None
 
     parameters_: FloatArray
     input_kind_: str
@@ -149,6 +154,7 @@ class DependencyCRF(ListInput, Trained):
         self.input_kind_, self.parameters_ = data.kind, np.array(solution.parameters)
         self._store_attributes(attributes)
         self._store_run(solution)
+        self._point = solution.point
         self._warn_if_short(solution)
         return self
 
@@ -265,6 +271,35 @@ class DependencyCRF(ListInput, Trained):
         if not weights.any():
             raise ValueError("y holds no head at all, and a score needs one")
         return float(weights @ right / weights.sum())
+
+    def standard_errors(self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None) -> FloatArray:
+        """Standard errors of `parameters_`, from the training data.
+
+        Parameters
+        ----------
+        method : {"sandwich", "information", "bootstrap"}
+            The sandwich stays right when the model is wrong; the inverse of the observed Fisher information (penalty
+            included; what is not known of heads is taken off) when it is true; or refits to resampled sentences. Where a
+            penalised fit has many effective parameters for its sentences, these are too small, and a warning says so.
+        draws, random_state
+            Number of refits of the bootstrap, and seed. Above 3000 weights, of random vectors that the sandwich is estimated
+            from.
+        """
+        check_is_fitted(self, "parameters_")
+        check_choice("method", method, METHODS)
+        if method == "bootstrap":
+            return self._bootstrap(draws, random_state)
+        if self._point is None:
+            raise ValueError(FIT_AGAIN)
+        n = self._point.objective.n_examples
+        warn_of_many_weights(len(self.parameters_), n, "sentences", self.l2, "fewer attributes")
+        return errors(self._point, method, draws, random_state)
+
+    def _estimates_like(self, other: Self) -> FloatArray:
+        if other.input_kind_ != TOKENS or other.attributes_ == self.attributes_:
+            return other.parameters_
+        found = dict(zip(other.attributes_, other.parameters_.tolist(), strict=True))
+        return np.array([found.get(name, 0.0) for name in self.attributes_])
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()

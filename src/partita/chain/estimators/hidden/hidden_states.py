@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,17 +15,22 @@ from ....core.memory import check_memory
 from ....core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
 from ....core.random import generator
 from ....core.results import FloatArray, IntArray, Solution
-from ....core.types import LabelArray, SolverLike
+from ....core.types import LabelArray, RandomState, SolverLike
+from ....core.validation import check_choice
+from ....estimators.bootstrap import copied
 from ....estimators.labels import split
 from ....estimators.loaded import check_labels, check_whole, is_fitted
 from ....estimators.restarts import end_values, rough_fit
 from ....estimators.trained import solver_like
+from ....objectives.information import warn_of_many_weights
+from ....objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...data.examples import Examples
 from ...data.hidden_states import hidden_labels, state_names
 from ...data.inputs import ChainInputs
 from ...data.reading import Sequences, check_hashing
 from ...data.types import Lengths
 from ...features.chain import ChainFeatures
+from ...features.layout import ChainLayout
 from ...structure.forbidden import Forbidden
 from ..chain_model import FITTED, ChainModel, check_chain
 from ..problem import ChainProblem
@@ -55,6 +60,12 @@ class HiddenStates(ChainModel):
         "random_state": seed,
     }
 
+    TRANSIENT: ClassVar[tuple[str, ...]] = (*ChainModel.TRANSIENT, "_ended")
+
+    #: What was minimised, and where that ended; and where a refit begins.
+    _ended: tuple[ChainProblem, Any] | None = None
+    _begin: tuple[ChainLayout, FloatArray] | None = None
+
     n_hidden: int
     start_end: bool
     fit_intercept: bool
@@ -75,6 +86,44 @@ class HiddenStates(ChainModel):
         scored = self._scored(X, lengths)
         return split(self.chain_.hidden_marginals(scored), scored.offsets)
 
+    def standard_errors(
+        self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None
+    ) -> dict[str, dict[Any, float]]:
+        """Standard errors of the weights at the local optimum that was found, from the training data.
+
+        Parameters
+        ----------
+        method : {"sandwich", "information", "bootstrap"}
+            The sandwich stays right when the model is wrong; the inverse of the observed information (penalty included; what
+            is not known of hidden states is taken off) when it is true; or refits to resampled sequences, which start from
+            the estimates, so that states keep their numbers. Where a penalised fit has many effective parameters for its
+            sequences, these are too small, and a warning says so.
+        draws, random_state
+            Number of refits of the bootstrap, and seed. Above 3000 weights, of random vectors that the sandwich is estimated
+            from.
+
+        Returns
+        -------
+        dict
+            "state", "transition", "start" and "end", each a dict with the keys of `state_features_` and so on.
+        """
+        layout = self.chain_.layout
+        check_choice("method", method, METHODS)
+        if method == "bootstrap":
+            found = self._bootstrap(draws, random_state)
+        elif self._ended is None:
+            raise ValueError(FIT_AGAIN)
+        else:
+            (problem, point), n = self._ended, len(self._ended[0].examples.data)
+            warn_of_many_weights(point.objective.size, n, "sequences", self.l2, "fewer attributes or hidden states")
+            found = errors(point, method, draws, random_state, problem.change)
+        return dict(zip(("state", "transition", "start", "end"), layout.dicts(found), strict=True))
+
+    def _warm_copy(self) -> Self:
+        other: Self = copied(self, n_init=1)
+        other._begin = self.chain_.layout, self.parameters_
+        return other
+
     def _fit_hidden(self, examples: Examples) -> None:
         """Find weights for examples with labels of their positions, and keep them."""
         labels, data, states = examples.labels, examples.data, len(examples.labels.classes) * self.n_hidden
@@ -87,6 +136,7 @@ class HiddenStates(ChainModel):
         chain = problem.chain(problem.layout, problem.user_weights(best.parameters), self.hashing, labels.classes)
         self._store_chain(chain.trimmed() if examples.owns_names else chain)
         self.n_hidden_ = int(self.n_hidden)
+        self._ended = problem, best.point
 
     def _problem(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainProblem:
         """What the states are to be learned from."""
@@ -131,7 +181,9 @@ class HiddenStates(ChainModel):
             return rough_fit(problem.with_codes(guessed).objective(), weights, "lbfgs", GUESS_ITER, self.tol)
 
         seeds = generator(self.random_state).integers(2**31, size=self.n_init)
-        starts = [partial(start, generator(number)) for number in seeds.tolist()]
+        starts: list[Any] = [partial(start, generator(number)) for number in seeds.tolist()]
+        if self._begin is not None:
+            starts = [problem.start(*self._begin)]
         best, solutions = self._minimize_from(objective, starts, self._solver(), n_jobs=1)  # threads are for the chains
         self._warn_if_short(best)
         self.objectives_ = end_values(solutions)
