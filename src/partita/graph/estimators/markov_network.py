@@ -126,8 +126,8 @@ class MarkovNetwork(GraphModel):
     Notes
     -----
     X is an integer array of shape (n_samples, n_variables) or a data frame, with states from 0. -1, None and NaN stand for
-    unknown, a set of states (in a table of objects) for one of these; columns of -1 and 1 only are refused, as they look like
-    spins (a single row to predict is not).
+    unknown, a set of states (in a table of objects) for one of these; columns of -1 and 1 only are refused, as they look
+    like spins (a single row to predict is not).
 
     Columns of a data frame are found by name: `factors` may name them, and so does everything after `fit`. Those that are no
     variables are ignored with a warning.
@@ -361,6 +361,23 @@ class MarkovNetwork(GraphModel):
         evidence, u, places = self._evidence(X, question=True)
         filled = evidence.filled(None if evidence.rest is None else self._argmax(evidence.rest, u[evidence.index]))
         return filled if places is None else filled[:, np.argsort(places)]
+
+    @one_warning()
+    def predict_kbest(self, X: TableLike, k: int) -> list[list[tuple[IntArray, float]]]:
+        """Of each row of X, the k most probable ways to fill in its unknown values, best first (Lawler's algorithm).
+
+        Each is a row as `predict` gives it, with its log-probability given what is known. Best ones are exact, and refused
+        where that does not fit into memory.
+        """
+        evidence, u, places = self._evidence(X, question=True)
+        given = evidence.log_weights(u, self._given_engine, **self._given_options())[:, 0]
+        order = slice(None) if places is None else np.argsort(places)
+        out = []
+        for states, log_z in zip(evidence.states, given.tolist(), strict=True):
+            own = Evidence(evidence.graph, states, evidence.sets)
+            found, scores = own.k_best(u, k, **self._memory())
+            out.append([(row[order], score - log_z) for row, score in zip(found, scores.tolist(), strict=True)])
+        return out
 
     @one_warning()
     def predict_marginals(self, X: TableLike | None = None) -> list[FloatArray]:

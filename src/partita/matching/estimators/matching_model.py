@@ -17,8 +17,10 @@ from ...core.warn import one_warning
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, is_fitted
 from ...estimators.trained import Trained
+from ...inference.kbest import k_best_parts
 from ..data import Batch, Layout, Reading, read_examples, read_matchings
 from ..features import Attribute, parameter_names
+from ..structure.b_matching import BMatching
 from .checks import check_fitted, simplest
 
 #: What users bring: examples, and who is matched with whom in each.
@@ -118,23 +120,43 @@ class MatchingModel(ListInput, Trained):
             found.append((batch, batch.matrices(self._infer(batch, W).marginals)))
         return self._in_order(found)
 
-    def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
-        """Of each example, at most k matchings, most probable first, with their log-probabilities (Murty's algorithm)."""
+    def predict_kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
+        """Of each example, at most k matchings, most probable first, with their log-probabilities.
+
+        By Murty's algorithm; where `b` is above one by Lawler's, whose parts are edges.
+        """
         check_count("k", k, minimum=1)
-        if simplest(self.b) != 1:
-            raise ValueError(
-                f"kbest is for b=1, and b is {self.b}: Murty's algorithm splits matchings by the one partner of a vertex. "
-                "Draw some by sample, or list those of few edges by partita.structures.BMatching(...).enumerate()"
-            )
         found = []
         for batch, W in self._weights(X):
             lists = []
             for row, log_z in zip(W, self._infer(batch, W).log_z.tolist(), strict=True):
-                ((matchings, scores),) = batch.structure.kbest(self._given(batch, row), k)
+                matchings, scores = self._best_of(batch, row, k)
                 pairs = zip(batch.outputs(matchings), scores.tolist(), strict=True)
                 lists.append([(y, score - log_z) for y, score in pairs])
             found.append((batch, lists))
         return self._in_order(found)
+
+    def _best_of(self, batch: Batch, row: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+        """The k best matchings of one example and their scores."""
+        structure = batch.structure
+        if isinstance(structure, BMatching):
+            possible = np.flatnonzero(row > -np.inf)
+
+            def best(scores: FloatArray) -> FloatArray:
+                W = np.full((1, len(row)), -np.inf)
+                W[0, possible] = scores
+                return np.asarray(structure.best(W).reshape(-1)[possible], dtype=np.float64)
+
+            chosen, scores = k_best_parts(best, row[possible], k)
+            matchings = np.zeros((len(chosen), len(row)), np.int64)
+            matchings[:, possible] = chosen
+            return matchings, scores
+        ((matchings, scores),) = structure.kbest(self._given(batch, row), k)
+        return matchings, scores
+
+    def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
+        """The same as `predict_kbest`, under its older name."""
+        return self.predict_kbest(X, k)
 
     def sample(self, X: Examples, size: int = 1, random_state: RandomState = None) -> list[IntArray]:
         """`size` matchings of each example, arrays (size, rows): independent draws where exact sums are within reach (about
