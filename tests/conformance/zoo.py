@@ -596,10 +596,13 @@ def _chains(n_attributes: int = 6, tied: bool = False, unknown: bool = False, or
     return ChainLikelihood(features, y, sets=np.ones((1, 3), bool), penalty=0.5)
 
 
-def _boltzmann() -> Any:
+def _boltzmann(unknown: bool = False) -> Any:
     rng = np.random.default_rng(9)
     offsets = np.arange(0, 61, 4)
-    return BoltzmannChainLikelihood(rng.integers(0, 5, 60), rng.integers(0, 2, 60), offsets, np.ones(5), 2, l2=0.5)
+    x, y = rng.integers(0, 5, 60), rng.integers(0, 2, 60)
+    if unknown:
+        y[::5] = -1
+    return BoltzmannChainLikelihood(x, y, offsets, np.ones(5), 2, sets=np.ones((1, 2), bool), l2=0.5)
 
 
 def tied_tables() -> TiedTables:
@@ -673,6 +676,7 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
     "chains, unknown labels": lambda: _chains(unknown=True),
     "chains, composite": lambda: _chains(orders={1: 1.0, 2: 0.5}),
     "boltzmann chains": _boltzmann,
+    "boltzmann chains, unknown labels": lambda: _boltzmann(unknown=True),
     "graphs": _paths,
     "graphs, unknown states": lambda: _paths(unknown=True),
     "graphs, reweighted": lambda: _paths(engine="trw"),

@@ -29,6 +29,7 @@ from ..engines.partition_bounds import log_partition_bounds
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import Evidence
 from ..structure.factor_graph import FactorGraph
+from ..structure.kbest import k_best_configurations
 from .graph_model import FITTED, SHARED, GraphModel
 from .kind_layout import KindLayout
 from .problem import GraphProblem
@@ -307,6 +308,21 @@ class GraphCRF(ListInput, GraphModel):
         for code, kind in enumerate(data.node_types):
             states[data.codes == code] = marginals[kind].argmax(1)
         return states
+
+    @one_warning()
+    def predict_kbest(self, X: Graphs, k: int) -> list[list[tuple[PerNode, float]]]:
+        """The k most probable labellings of each graph, best first, each with its log-probability (Lawler's algorithm).
+
+        Labellings are as `predict` gives them. Best ones are exact, and refused where that does not fit into memory.
+        """
+        out = []
+        for x in X:
+            data, graph, u = self._read([x])
+            states, scores = k_best_configurations(graph, u, k, **self._memory())
+            log_z = float(graph.log_partition(u, self._engine, **self._options())[0])
+            named = [self._layout().named(data, row)[0] for row in states]
+            out.append([(y, score - log_z) for y, score in zip(named, scores.tolist(), strict=True)])
+        return out
 
     @one_warning()
     def predict_marginals(self, X: Graphs) -> list[PerNode]:

@@ -363,6 +363,23 @@ class MarkovNetwork(GraphModel):
         return filled if places is None else filled[:, np.argsort(places)]
 
     @one_warning()
+    def predict_kbest(self, X: TableLike, k: int) -> list[list[tuple[IntArray, float]]]:
+        """Of each row of X, the k most probable ways to fill in its unknown values, best first (Lawler's algorithm).
+
+        Each is a row as `predict` gives it, with its log-probability given what is known. Best ones are exact, and refused
+        where that does not fit into memory.
+        """
+        evidence, u, places = self._evidence(X, question=True)
+        given = evidence.log_weights(u, self._given_engine, **self._given_options())[:, 0]
+        order = slice(None) if places is None else np.argsort(places)
+        out = []
+        for states, log_z in zip(evidence.states, given.tolist(), strict=True):
+            own = Evidence(evidence.graph, states, evidence.sets)
+            found, scores = own.k_best(u, k, **self._memory())
+            out.append([(row[order], score - log_z) for row, score in zip(found, scores.tolist(), strict=True)])
+        return out
+
+    @one_warning()
     def predict_marginals(self, X: TableLike | None = None) -> list[FloatArray]:
         """For every variable, the probabilities of its states in each row, given what is known there.
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.arrays.potentials import whole_array
 from ...core.results import FloatArray, IntArray
 from .factor_graph import FactorGraph
+from .kbest import k_best_configurations
+from .scopes import Scopes
 from .tables import indicator
 
 #: Numbers that are worked on at a time.
@@ -61,6 +63,7 @@ class Evidence:
     def __init__(self, graph: FactorGraph, states: ArrayLike, sets: NDArray[np.bool_] | None = None) -> None:
         self.graph = graph
         self.states: IntArray = check_states(graph, states, sets=sets)
+        self.sets = sets
         self._lists = _allowed_states(graph, sets)
         self.n_rows: int = len(self.states)
         unknown = self.states < 0
@@ -157,6 +160,17 @@ class Evidence:
                 found[kinds == kind] = self._lists[kind][found[kinds == kind]]
             states[self.variable_rows, self.variables] = found
         return states
+
+    def k_best(self, potentials: FloatArray, k: int, **options: Any) -> tuple[IntArray, FloatArray]:
+        """At most k configurations that agree with one row of states, and their scores, best first."""
+        settled = float(self.settled(potentials).sum())
+        if self.rest is None:
+            return self.states[:1].copy(), np.array([settled])
+        whole = FactorGraph(
+            self.rest.cardinalities, Scopes(self.rest.scope_offsets, self.rest.members), n_jobs=self.graph.n_jobs
+        )
+        found, scores = k_best_configurations(whole, potentials[self.index], k, **options)
+        return np.array([self.filled(y)[0] for y in found]), scores + settled
 
     def variable_marginals(self, rest_marginals: FloatArray | None) -> list[FloatArray]:
         """For every variable, probabilities of its states in every row; known ones are certain."""

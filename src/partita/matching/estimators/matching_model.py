@@ -129,9 +129,11 @@ class MatchingModel(ListInput, Trained):
             found.append((batch, batch.matrices(self._infer(batch, W).marginals)))
         return self._in_order(found)
 
-    def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
-        """Of each example, at most k matchings, most probable first, with their log-probabilities (the
-        algorithms of Murty and Lawler)."""
+    def predict_kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
+        """Of each example, at most k matchings, most probable first, with their log-probabilities.
+
+        By Murty's algorithm; where `b` is above one by Lawler's, whose parts are edges.
+        """
         check_count("k", k, minimum=1)
         found = []
         for batch, W in self._weights(X):
@@ -142,6 +144,10 @@ class MatchingModel(ListInput, Trained):
                 lists.append([(y, score - log_z) for y, score in pairs])
             found.append((batch, lists))
         return self._in_order(found)
+
+    def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
+        """The same as `predict_kbest`, under its older name."""
+        return self.predict_kbest(X, k)
 
     def sample(self, X: Examples, size: int = 1, random_state: RandomState = None) -> list[IntArray]:
         """`size` matchings of each example, arrays (size, rows): independent draws where exact sums are within reach (about

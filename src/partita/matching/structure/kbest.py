@@ -1,8 +1,8 @@
-"""The k best matchings by Murty's algorithm, and the k best b-matchings by Lawler's, of which it is a case.
+"""The k best matchings by Murty's algorithm, and the k best b-matchings by Lawler's (`inference.kbest`).
 
 All matchings but the best are split by the first vertex (row, if there are two sides) whose partner is another; the vertices
 before it keep theirs. The best of each part comes from the solver for best matchings, and the next best of all is the best
-of the parts, which is split in turn. b-matchings are split by the first edge that is in, or not, where it was not, or was.
+of the parts, which is split in turn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.results import FloatArray, IntArray
+from ...core.results import BoolArray, FloatArray, IntArray
+from ...inference.kbest import k_best
 
 
 def murty(structure: Any, weights: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
@@ -119,41 +120,32 @@ def lawler(best: Any, structure: Any, weights: FloatArray, k: int) -> tuple[IntA
         -inf forbids an edge.
     k : int
     """
-    count = itertools.count()  # of equals, the first found
-    heap: list[tuple[float, int, FloatArray, FloatArray, IntArray]] = []
-    zero = np.zeros(len(weights))
+    possible = np.flatnonzero(weights > -np.inf)
+    ends, own = structure.ends[possible], weights[possible]
 
-    def push(part: FloatArray, fixed: IntArray) -> None:
-        used = np.bincount(structure.ends[fixed].ravel(), minlength=structure.n_vertices)
-        loose = (part > -np.inf) & ~fixed
-        y, left = np.where(fixed, 1.0, zero), structure.b - used
-        if structure.perfect and (np.bincount(structure.ends[loose].ravel(), minlength=len(left)) < left).any():
-            return
-        if loose.any() and left.any():
-            try:
-                y[loose] = best(structure.ends[loose], left, part[loose])
-            except ValueError:  # there is none
-                return
-        heapq.heappush(heap, (-float(weights[y > 0.0].sum()), next(count), y, part, fixed))
+    def solve(allowed: BoolArray) -> tuple[IntArray, FloatArray]:
+        may = allowed.reshape(-1, len(own), 2)
+        found = [_restricted(best, structure, ends, own, row) for row in may]
+        scores = [-np.inf if y is None else float(own[y > 0].sum()) for y in found]
+        return np.array([np.zeros(len(own), np.int64) if y is None else y for y in found]), np.array(scores)
 
-    push(weights, np.zeros(len(weights), bool))
-    found: list[FloatArray] = []
-    scores: list[float] = []
-    while heap and len(found) < k:
-        value, _, y, part, fixed = heapq.heappop(heap)
-        found.append(y)
-        scores.append(-value)
-        rest, sure = part.copy(), fixed.copy()
-        for e in np.flatnonzero((part > -np.inf) & ~fixed).tolist() if len(found) < k else ():
-            mine = sure.copy()
-            if y[e] > 0.0:
-                without = rest.copy()
-                without[e] = -np.inf
-                push(without, mine)
-                sure[e] = True
-            else:
-                mine[e] = True
-                if (np.bincount(structure.ends[mine].ravel(), minlength=structure.n_vertices) <= structure.b).all():
-                    push(rest.copy(), mine)
-                rest[e] = -np.inf
-    return np.array(found, dtype=np.int64).reshape(-1, len(weights)), np.array(scores)
+    chosen, scores = k_best(np.full(len(own), 2), solve, k)
+    found = np.zeros((len(chosen), len(weights)), np.int64)
+    found[:, possible] = chosen
+    return found, scores
+
+
+def _restricted(best: Any, structure: Any, ends: IntArray, weights: FloatArray, may: BoolArray) -> IntArray | None:
+    """The best b-matching with edges that are in, out or either, by two columns: may be out, may be in; None if none is."""
+    sure, loose = ~may[:, 0], may.all(axis=1)
+    size = structure.n_vertices
+    left = structure.b - np.bincount(ends[sure].ravel(), minlength=size)
+    if (left < 0).any() or (structure.perfect and (np.bincount(ends[loose].ravel(), minlength=size) < left).any()):
+        return None
+    y = sure.astype(np.int64)
+    if loose.any() and left.any():
+        try:
+            y[loose] = best(ends[loose], left, weights[loose])
+        except ValueError:  # there is none
+            return None
+    return y

@@ -22,6 +22,7 @@ from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_bool, check_number, check_run, is_fitted
 from ...estimators.trained import Trained, solver_like, training
 from ...inference.entropies import Entropy
+from ...inference.kbest import k_best_parts
 from ...inference.parts import Parts, infer_parts
 from ...objectives.uncertainty import METHODS
 from ...solvers.named import make_solver
@@ -262,6 +263,19 @@ class OracleCRF(ListInput, Trained):
     def predict(self, X: Examples) -> list[IntArray]:
         """The most probable configuration of each example: zeros and ones."""
         return [parts.best(f.forward(self.parameters_)).astype(np.int64) for _, parts, f in self._read(X)]
+
+    def predict_kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
+        """The k most probable configurations of each example, best first, with their log-probabilities (log Z_H for log Z).
+
+        By Lawler's algorithm: parts are forced in and out by scores that no others can make up for, and each question is
+        one call of the solver. They are the k best as far as its answers are the best.
+        """
+        out = []
+        for parts, scores, result in self._infer(X):
+            found, values = k_best_parts(parts.best, scores, k)
+            log_z = float(result.log_z[0])
+            out.append([(y, value - log_z) for y, value in zip(found, values.tolist(), strict=True)])
+        return out
 
     @one_warning()
     def _infer(self, X: Examples) -> list[tuple[Parts, FloatArray, Result]]:

@@ -27,6 +27,7 @@ from ..data import NUMBERS, TOKENS, Sentences, read_known_heads, read_sentences
 from ..features.attributes import PairAttributes
 from ..features.pairs import PairFeatures
 from ..objective import TreeLikelihood
+from ..structure.kbest import k_best_trees
 
 
 class DependencyCRF(ListInput, Trained):
@@ -227,6 +228,16 @@ class DependencyCRF(ListInput, Trained):
             scores = data.trees.infer(scores).marginals
         return data.split(data.trees.argmax(scores)[0])
 
+    def predict_kbest(self, X: Sequence[Any], k: int) -> list[list[tuple[IntArray, float]]]:
+        """The k most probable trees of each sentence, best first: heads of words, and the log-probability of the tree."""
+        data, scores = self._scores(X)
+        log_z = data.trees.log_partition(scores).tolist()
+        out, offsets = [], data.trees.offsets.tolist()
+        for i, n in enumerate(data.trees.lengths.tolist()):
+            found = k_best_trees(n, scores[offsets[i] : offsets[i + 1]], k, bool(self.single_root))
+            out.append([(heads, value - log_z[i]) for heads, value in zip(found[0], found[1].tolist(), strict=True)])
+        return out
+
     def predict_marginals(self, X: Sequence[Any]) -> list[FloatArray]:
         """The probability of each head of each word: matrices of shape (words + 1, words + 1), heads first.
 
@@ -241,7 +252,9 @@ class DependencyCRF(ListInput, Trained):
             out.append(table)
         return out
 
-    def sample(self, X: Sequence[Any], size: int, random_state: int | np.random.Generator | None = None) -> list[IntArray]:
+    def sample(
+        self, X: Sequence[Any], size: int = 1, random_state: int | np.random.Generator | None = None
+    ) -> list[IntArray]:
         """Independent trees of each sentence, drawn exactly (Wilson's algorithm): arrays of shape (size, words)."""
         data, scores = self._scores(X)
         drawn = data.trees.sample(scores, size, generator(random_state))

@@ -8,11 +8,14 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from ....core.errors import ConvergenceWarning
 from ....core.parallel import Workers
 from ....core.parameters import Check, choice, real
+from ....core.random import generator
 from ....core.results import IntArray
 from ....core.types import RandomState, SampleWeight, SolverLike
-from ....core.validation import check_weights
+from ....core.validation import check_count, check_weights
+from ....core.warn import warn
 from ....estimators.trained import training
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
@@ -24,6 +27,7 @@ from ..chain_model import FEATURES
 from ..labelling import SequenceLabeller
 from ..scores import decode
 from .hidden_states import HiddenStates
+from .labellings import MOST_PATHS, best_labellings
 
 
 class LatentDynamicCRF(HiddenStates, SequenceLabeller):
@@ -187,3 +191,31 @@ class LatentDynamicCRF(HiddenStates, SequenceLabeller):
         scored = self._scored(X, lengths)
         best = self.chain_.label_marginals(scored).argmax(axis=1)
         return decode(self.chain_.labels, best, scored.offsets)
+
+    def predict_kbest(self, X: Sequences, k: int, lengths: Lengths = None) -> list[list[tuple[list[Label], float]]]:
+        """The k most probable labellings of each sequence, best first, each with its log-probability.
+
+        By latent-dynamic inference (Sun and Tsujii, 2009): labellings of the most probable paths of hidden states are summed
+        up exactly, until what is left of the probability is less than any of the k best has. The most probable labelling is
+        hard to find in general, and where that takes more than 20,000 paths a warning says that others may be better.
+        """
+        check_count("k", k, minimum=1)
+        data = self.chain_.read(X, lengths)
+        found = [best_labellings(self.chain_, self._scored(data.take(np.array([i]))), k) for i in range(len(data))]
+        short = [i for i, (_, certain) in enumerate(found) if not certain]
+        if short:
+            warn(
+                f"the {k} labellings of {len(short)} sequences, the first is number {short[0]}, are the best of those of "
+                f"the {MOST_PATHS} most probable paths of hidden states; others may be more probable",
+                ConvergenceWarning,
+            )
+        return [labellings for labellings, _ in found]
+
+    def sample(
+        self, X: Sequences, size: int = 1, random_state: RandomState = None, lengths: Lengths = None
+    ) -> list[list[list[Label]]]:
+        """Labellings drawn at random by their probability: for each sequence, a list of `size` of them."""
+        check_count("size", size)
+        random = generator(self.random_state if random_state is None else random_state)
+        drawn = self._scored(X, lengths).sample(size, random)
+        return [[[label for label, _ in states] for states in labellings] for labellings in drawn]
