@@ -12,10 +12,8 @@ from ..graph.objective.likelihood import GraphLikelihood as GraphLikelihood, Gra
 from ..softmax.objective.elastic_net import ElasticNet as ElasticNet, ElasticNetPoint as ElasticNetPoint
 from ..softmax.objective.latent import LatentLikelihood as LatentLikelihood, LatentPoint as LatentPoint
 from ..softmax.objective.likelihood import Likelihood as Likelihood, LikelihoodPoint as LikelihoodPoint
-from .constraints.constrained import (
-    Constrained as Constrained,
-    ConstrainedPoint as ConstrainedPoint,
-    compile_constraints as compile_constraints,
-)
+from .constraints.constrained import Constrained as Constrained, ConstrainedPoint as ConstrainedPoint
 from .constraints.feasible_set import FeasibleSet as FeasibleSet
+from .constraints.named import NamedWeights as NamedWeights
+from .constraints.sets import compile_constraints as compile_constraints
 from .l1 import L1 as L1, L1Point as L1Point

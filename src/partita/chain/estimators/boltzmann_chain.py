@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
@@ -17,14 +17,18 @@ from ...core.memory import check_memory
 from ...core.parallel import Workers
 from ...core.parameters import Check, checked, count, real, seed, threads, verbosity
 from ...core.random import generator
-from ...core.results import FloatArray, IntArray
+from ...core.results import FloatArray, IntArray, Solution
 from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_weights
 from ...estimators.composite_fit import fit_weights
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
+from ...estimators.restrictions import RESTRICTIONS, feasible_weights
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import TRANSITIONS, NamedWeights
+from ...objectives.restricted import restricted
 from ..data.types import Label, LabelSequences
 from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
 from ..objective.composite import composite_of
@@ -74,6 +78,11 @@ class BoltzmannChain(Trained):
         Of objects that are drawn, and of `sample`.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values, on all weights.
+    constraints : list of constraints, optional
+        Convex sets of weights by names of tokens (``features=``, None is a token that is not in training), labels and
+        transitions; see `partita.constraints`. Every iterate satisfies them.
 
     Attributes
     ----------
@@ -113,6 +122,7 @@ class BoltzmannChain(Trained):
         "verbose": verbosity,
         "n_jobs": threads,
         "random_state": seed,
+        **RESTRICTIONS,
     }
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_numbers",)
 
@@ -135,6 +145,8 @@ class BoltzmannChain(Trained):
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.l2 = l2
         self.likelihood = likelihood
@@ -145,6 +157,8 @@ class BoltzmannChain(Trained):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -176,7 +190,14 @@ class BoltzmannChain(Trained):
             l2=float(self.l2),
             workers=Workers(self.n_jobs),
         )
-        solution, beta = fit_weights(objective, composite, self._minimize, None)
+        feasible = feasible_weights(self.constraints, _named(objective, labels.classes.tolist(), tokens.tolist()))
+        l1 = np.full(objective.size, float(self.l1))
+        objective.unpack(l1)[0][-1] *= unseen  # the weights of tokens that are all alike
+
+        def solve(objective: BoltzmannChainLikelihood, start: FloatArray | None) -> Solution:
+            return self._minimize(restricted(objective, l1, feasible), start)
+
+        solution, beta = fit_weights(objective, composite, solve, None)
         self._warn_if_short(solution)
         self.classes_, self.tokens_, self.n_unseen_, self.beta_ = labels.classes, tokens, int(unseen), beta
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(solution.parameters))
@@ -328,6 +349,15 @@ class BoltzmannChain(Trained):
     def _label_scores(self, lengths: ArrayLike) -> tuple[FloatArray, FloatArray]:
         b = self._tokens_given_labels()[0]
         return np.tile(b, (int(np.sum(lengths)), 1)), self.transition_weights_
+
+
+def _named(objective: BoltzmannChainLikelihood, labels: list[Any], tokens: list[str]) -> NamedWeights:
+    """Weights by label and token (None: those that are not in training) and by pairs of labels."""
+    token, move = objective.unpack(np.arange(objective.size, dtype=np.float64))
+    pairs = {(a, b): [int(place)] for a, row in zip(labels, move, strict=True) for b, place in zip(labels, row, strict=True)}
+    table, names = token.T.astype(np.int64), [*tokens, None]
+    more: dict[str, Any] = {"labels": labels, "features": names, "groups": {TRANSITIONS: pairs}}
+    return NamedWeights.of_table(objective.size, table, whole=np.arange(objective.size), **more)
 
 
 def _tokens(X: TokenLists) -> tuple[list[str], IntArray]:

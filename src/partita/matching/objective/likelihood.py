@@ -17,7 +17,7 @@ from ...core.contracts.capabilities import Capability, Product
 from ...core.results import FloatArray, Result
 from ...core.warn import holding
 from ...objectives.dual_blocks import DualBlocks
-from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling, quadratic_gap
+from ...objectives.penalized import DotRay, PenalizedObjective, PenalizedPoint, diagonal_scaling
 from ..features import EdgeMap, PaddedFeatures
 from .dual import matching_blocks
 
@@ -179,16 +179,11 @@ class MatchingPoint(PenalizedPoint):
         return out
 
     @cached_property
-    def inference_gap(self) -> float:
-        """The sum of the certificates of inference."""
+    def slack(self) -> float:
+        """The sum of the certificates of inference: with it, `gap` is at least the distance of F from the dual objective at
+        these probabilities."""
         pairs = zip(self.objective.groups, self.found, strict=True)
         return float(sum(float(group.weights @ result.gap) for group, (_, result) in pairs))
-
-    @property
-    def gap(self) -> float:
-        """``||gradient||^2 / (2 l2)`` plus the certificates of inference: at least ``F - minimum``, and at least the
-        distance of F from the dual objective at these probabilities."""
-        return quadratic_gap(self.gradient, self.objective.l2) + self.inference_gap if self.objective.has_gap else np.inf
 
     def along(self, direction: FloatArray) -> DotRay[Self]:
         return DotRay(self, direction)

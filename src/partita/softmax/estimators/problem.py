@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,8 +16,10 @@ from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
-from ...objectives.constraints.constrained import Constrained, ConstrainedPoint, compile_constraints
+from ...objectives.constraints.constrained import Constrained, ConstrainedPoint
 from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
+from ...objectives.constraints.sets import compile_constraints
 from ..features.linear import LinearMap
 from ..features.linear_layouts import linear_map
 from ..features.standard_columns import WIDE, Centred, RowSpace, StandardColumns, far_from_zero
@@ -45,15 +47,15 @@ class Model(NamedTuple):
         workers = Workers(self.n_jobs)
         features = linear_map(X, 1 if n_classes == 2 else n_classes, self.fit_intercept, workers)
         structure = Binary(self.prior) if n_classes == 2 else Categorical(n_classes, self.prior)
-        penalty = self.l2 * self._penalised(features)
+        penalty = self.l2 * self.penalised(features)
         return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
 
     def objective(self, X: Any, codes: IntArray, n_classes: int, weights: Any) -> Likelihood | ElasticNet:
         """What is minimised: the likelihood, and with l1 > 0 that penalty too."""
         likelihood = self.likelihood(X, codes, n_classes, weights)
-        return ElasticNet(likelihood, self.l1 * self._penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
+        return ElasticNet(likelihood, self.l1 * self.penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
 
-    def _penalised(self, features: LinearMap) -> FloatArray:
+    def penalised(self, features: LinearMap) -> FloatArray:
         """1 for parameters that penalties apply to, else 0."""
         penalised = np.ones(features.size)
         if not self.penalize_intercept:
@@ -81,6 +83,12 @@ class Examples(NamedTuple):
     classes: LabelArray
     codes: IntArray
     weights: FloatArray
+
+    @property
+    def labels(self) -> list[Any]:
+        """What rows of ``coef_`` are for: of two classes, the second."""
+        classes: list[Any] = self.classes.tolist()
+        return classes[1:] if len(classes) == 2 else classes
 
 
 def read_examples(
@@ -128,16 +136,20 @@ class Problem(NamedTuple):
     constrained: Constrained | None
 
     @classmethod
-    def of(cls, model: Model, data: Examples, constraints: Sequence[Constraint]) -> Problem:
-        """The problem of a fit."""
+    def of(
+        cls, model: Model, data: Examples, constraints: Sequence[Constraint], names: Sequence[Hashable] | None = None
+    ) -> Problem:
+        """The problem of a fit; `names` are those of columns."""
         columns = None if constraints else solver_units(model, data)
         rows = data.X if columns is None else columns.rows
-        objective = model.objective(rows, data.codes, len(data.classes), data.weights)
-        constrained = None
-        if constraints:
-            assert isinstance(objective, Likelihood)  # l1 and constraints are not combined
-            constrained = Constrained(objective, compile_constraints(constraints, linear(objective)))
-        return cls(model, data, columns, objective, constrained)
+        given = (rows, data.codes, len(data.classes), data.weights)
+        if not constraints:
+            return cls(model, data, columns, model.objective(*given), None)
+        likelihood = model.likelihood(*given)
+        features = linear(likelihood)
+        named = NamedWeights.of_columns(features, labels=data.labels, features=names)
+        l1 = model.l1 * model.penalised(features) if model.l1 > 0.0 else None
+        return cls(model, data, columns, likelihood, Constrained(likelihood, compile_constraints(constraints, named), l1))
 
     @property
     def target(self) -> Any:

@@ -27,7 +27,7 @@ def variances(ended: Ended | None, l2: float, robust: bool, reference: int | Non
     if ended is None:
         raise ValueError("standard errors need the training data, which copies, files and streams do not keep: fit again")
     point, features = ended.point, ended.features
-    if isinstance(point, ElasticNetPoint):
+    if isinstance(point, ElasticNetPoint) or (ended.constrained is not None and ended.constrained.objective.l1 is not None):
         raise ValueError(NOT_WITH_L1)
     if ended.constrained is not None and ended.constrained.active:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,11 @@ from ...core.validation import check_weights
 from ...core.warn import warn
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
+from ...estimators.restrictions import RESTRICTIONS, feasible_weights
 from ...estimators.trained import Trained, training
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
+from ...objectives.restricted import restricted
 from ...solvers.named import make_solver
 from ..data import NUMBERS, TOKENS, Sentences, read_known_heads, read_sentences
 from ..features.attributes import PairAttributes
@@ -54,6 +58,11 @@ class DependencyCRF(ListInput, Trained):
         Seed of a stochastic solver.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values.
+    constraints : list of constraints, optional
+        Convex sets of weights by the names in `attributes_` (``features=``), or by position; see `partita.constraints`.
+        Every iterate satisfies them.
 
     Attributes
     ----------
@@ -96,6 +105,7 @@ class DependencyCRF(ListInput, Trained):
         "n_jobs": threads,
         "random_state": seed,
         "verbose": verbosity,
+        **RESTRICTIONS,
     }
     TRANSIENT = ("_attributes",)
 
@@ -114,6 +124,8 @@ class DependencyCRF(ListInput, Trained):
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.l2 = l2
         self.single_root = single_root
@@ -125,6 +137,8 @@ class DependencyCRF(ListInput, Trained):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     @training
     def fit(self, X: Sequence[Any], y: Sequence[ArrayLike], sample_weight: ArrayLike | None = None) -> DependencyCRF:
@@ -145,7 +159,10 @@ class DependencyCRF(ListInput, Trained):
         heads = known.heads if known.allowed is None else None
         penalty = float(self.l2)
         objective = TreeLikelihood(features, data.trees, heads, allowed=known.allowed, weights=weights, penalty=penalty)
-        solution = self._minimize(objective, self._start(data.kind, attributes, features.size))
+        names = None if attributes is None else attributes.names()
+        feasible = feasible_weights(self.constraints, NamedWeights.of_features(features.size, names))
+        start = self._start(data.kind, attributes, features.size)
+        solution = self._minimize(restricted(objective, float(self.l1), feasible), start)
         self.input_kind_, self.parameters_ = data.kind, np.array(solution.parameters)
         self._store_attributes(attributes)
         self._store_run(solution)
