@@ -27,6 +27,7 @@ from .softmax.estimators.latent_softmax import LatentSoftmax as LatentSoftmax
 from .softmax.estimators.max_entropy import MaxEnt as MaxEnt
 from .softmax.estimators.softmax_regression import SoftmaxRegression as SoftmaxRegression, l1_max as l1_max
 from .solvers.constrained import ConstrainedNewton as ConstrainedNewton
+from .solvers.constrained_lbfgs import ConstrainedLBFGS as ConstrainedLBFGS
 from .solvers.descent import ConjugateGradient as ConjugateGradient, SteepestDescent as SteepestDescent
 from .solvers.em import EM as EM
 from .solvers.frank_wolfe import BlockFrankWolfe as BlockFrankWolfe

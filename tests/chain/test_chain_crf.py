@@ -709,7 +709,7 @@ def test_from_crfsuite_maps_the_options():
     [
         ({"l2": -1}, None, None, "l2 must be a finite number >= 0"),
         ({"features": "some"}, None, None, "features must be one of 'observed', 'all'; got 'some'"),
-        ({"constraints": ["x"]}, None, None, "must be WeightBounds or WeightTies"),
+        ({"constraints": ["x"]}, None, None, "must be WeightBounds, WeightTies or sets"),
         ({"forbidden": "bio"}, None, None, "forbidden must be pairs of labels or one of 'iob2', 'iobes'; got 'bio'"),
         ({"forbidden": [("a",)]}, None, None, "forbidden must be pairs of labels"),
         ({"patience": 0}, None, None, "patience must be an integer >= 1"),

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from partita import ChainCRF, Status
-from partita.constraints import Box, WeightBounds, WeightTies
+from partita.constraints import WeightBounds, WeightTies
 
 
 def data(n=40, seed=0):
@@ -88,10 +88,10 @@ def test_both_together_with_held_out_data_and_saving(tmp_path):
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ([Box(lower=0.0)], "WeightBounds or WeightTies"),
+        ([3.0], "WeightBounds, WeightTies or sets"),
         ([WeightBounds(lower=1.0, attributes=["nothing"])], "'nothing', which is not an attribute"),
         ([WeightTies(transitions=[[("L2", "L1"), ("L0", "L1")]])], "has no weight in the model"),
-        ([WeightBounds(lower=1.0), WeightBounds(upper=0.0)], "leaves no room"),
+        ([WeightBounds(lower=1.0), WeightBounds(upper=0.0)], "cannot hold together"),
     ],
 )
 def test_errors(constraints, message):

@@ -22,12 +22,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cvxpy
 import numpy as np
 import zoo
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import partita as pt
+from partita.constraints import Ball, Box, CvxpySet, Linear, Monotone, Simplex, Ties
 
 FloatArray = NDArray[np.float64]
 
@@ -261,6 +263,7 @@ SOLVERS: dict[str, Any] = {
     "em": "em",
     "block_frank_wolfe": "block_frank_wolfe",
 }
+SETS = ("box", "linear", "ties", "monotone", "simplex", "ball", "cvxpy")
 STOCHASTIC = ("sgd", "stochastic")
 LIKELIHOODS: dict[str, Any] = {
     "full": "full",
@@ -349,6 +352,81 @@ def _penalty(name: str, kind: str) -> None:
     l2 = L2 if kind == "l1 and l2" else 0.0
     model = SUBJECTS[name].fit(l1=L1, l2=l2)
     _stationary(name, model, L1, l2=l2)
+
+
+def _ties(name: str) -> tuple[Any, list[int]]:
+    """A tie of two weights, and where these are among all."""
+    if name == "MarkovNetwork":
+        return Ties(factors=[(0, 1), (1, 2)]), [4, 5]
+    if name == "GraphCRF":
+        return Ties(transitions=[(0, 1), (1, 0)]), [5, 6]
+    model = plain(name)
+    if hasattr(model, "chain_"):
+        layout = model.chain_.layout
+        pairs, first = layout.transitions[:2], layout.sizes[0]
+        names = layout.classes.tolist()
+        return Ties(transitions=[(names[a], names[b]) for a, b in pairs.tolist()]), [first, first + 1]
+    if name == "BoltzmannChain":
+        return Ties([[(0, 0), (1, 0)]]), [0, 1]
+    return Ties(features=[0, 1], **({"classes": [0]} if name in ("SoftmaxRegression", "LatentSoftmax") else {})), [0, 1]
+
+
+def _set(name: str, kind: str) -> tuple[Any, dict[str, Any]]:
+    """A constraint that binds, and the same as a polyhedron of all weights."""
+    subject = SUBJECTS[name]
+    theta = subject.weights(plain(name))
+    d, penalized = len(theta), sum(np.size(getattr(plain(name), part)) for part in subject.penalized)
+    rows = getattr(plain(name), "coef_", theta[None, :penalized])
+    shape = (penalized // rows.shape[-1], rows.shape[-1])
+    eye, inside = np.eye(d), np.arange(d) < penalized
+    if kind == "box":
+        return Box(-0.05, 0.1), {"lower": np.where(inside, -0.05, -np.inf), "upper": np.where(inside, 0.1, np.inf)}
+    if kind == "linear":
+        A = np.where(inside, np.cos(np.arange(d)), 0.0)
+        top = float(A @ theta) - 0.2
+        return Linear(A[None, :penalized], upper=top), {"A": A[None], "b": [top]}
+    if kind == "ties":
+        constraint, (a, b) = _ties(name)
+        return constraint, {"A_eq": (eye[a] - eye[b])[None], "b_eq": [0.0]}
+    places = np.arange(penalized).reshape(shape)
+    if kind == "monotone":
+        steps = [(row[j], row[j + 1]) for row in places for j in range(shape[1] - 1)]
+        return Monotone(), {"A": np.array([eye[a] - eye[b] for a, b in steps]), "b": np.zeros(len(steps))}
+    if kind == "simplex":
+        sums = np.array([np.isin(np.arange(d), row).astype(float) for row in places])
+        return Simplex(0.5), {"A_eq": sums, "b_eq": np.full(len(sums), 0.5), "lower": np.where(inside, 0.0, -np.inf)}
+    radius = 0.5 * float(np.linalg.norm(theta[:penalized]))
+    if kind == "ball":
+        return Ball(radius), {"radius": radius}
+    return CvxpySet(lambda w: [cvxpy.sum_squares(w) <= radius**2]), {"radius": radius}
+
+
+def _constrained(name: str, kind: str, l1: float = 0.0) -> None:
+    if not SUBJECTS[name].penalized:
+        SUBJECTS[name].fit(constraints=[])
+    constraint, polyhedron = _set(name, kind)
+    options = {"l1": l1} if l1 else {}
+    if "radius" in polyhedron and not SUBJECTS[name].convex:
+        options["tol"] = 1e-6  # nearer, the accuracy of programs over cones is in the way
+    model = SUBJECTS[name].fit(constraints=[constraint], **options)
+    if name == "ChainCRF" and l1:  # it forgets weights that are zero
+        layouts = plain(name).chain_.layout, model.chain_.layout
+        kept = layouts[0].align(np.arange(layouts[0].size, dtype=float), layouts[1]).astype(int)
+        polyhedron |= {key: polyhedron[key][..., kept] for key in ("lower", "upper", "A") if key in polyhedron}
+    if "radius" not in polyhedron:
+        if "lower" in polyhedron:
+            polyhedron = {"upper": np.full(len(polyhedron["lower"]), np.inf), **polyhedron}
+        _stationary(name, model, l1, **polyhedron)
+        return
+    subject = SUBJECTS[name]
+    theta, slope = subject.weights(model), subject.slope(model)
+    penalized = sum(np.size(getattr(model, part)) for part in subject.penalized)
+    inner = theta[:penalized]
+    assert abs(np.linalg.norm(inner) / polyhedron["radius"] - 1.0) <= 1e-6, "not on the ball, which binds"
+    multiplier = -float(slope[:penalized] @ inner) / polyhedron["radius"] ** 2
+    assert multiplier >= 0.0, "the slope points into the ball"
+    slope[:penalized] += multiplier * inner
+    assert np.abs(slope).max() <= 1e-3 * abs(subject.value(model)), f"a slope of {np.abs(slope).max():.1e} is left"
 
 
 def _likelihood(name: str, kind: str) -> None:
@@ -472,6 +550,8 @@ def _streamed(name: str, how: str) -> None:
 ROWS: dict[tuple[str, str], Callable[[str], None]] = {
     **{("solver", key): lambda name, key=key: _solver(name, key) for key in SOLVERS},
     **{("penalty", key): lambda name, key=key: _penalty(name, key) for key in ("l2", "l1 and l2", "l1 alone")},
+    **{("constraints", key): lambda name, key=key: _constrained(name, key) for key in SETS},
+    **{("l1 and", key): lambda name, key=key: _constrained(name, key, L1) for key in ("box", "linear")},
     **{("likelihood", key): lambda name, key=key: _likelihood(name, key) for key in LIKELIHOODS},
     **{("labels", key): lambda name, key=key: _labels(name, key) for key in ("full", "partial", "sets")},
     **{("weights", key): lambda name, key=key: _weighted(name, key) for key in ("sample", "class")},

@@ -20,6 +20,7 @@ from partita.matching.objective import exact as exact_matching, likelihood as ma
 from partita.objectives import l1
 from partita.objectives.batches import Parts, Residual, SumOverExamples
 from partita.objectives.constraints import constrained
+from partita.objectives.constraints.asked import ModelledObjective
 from partita.softmax.bounds import accumulate
 from partita.softmax.objective import elastic_net, latent, likelihood
 from partita.softmax.objective.batches import Batches
@@ -83,7 +84,7 @@ def objectives(
     blocks: list[c.HasBlocks] = [graphs, matchings]
     em: list[EMObjective] = [hidden, net]
     under_l1: list[l1.SmoothObjective] = [softmax, hidden, chains, windows, boltzmann, graphs, objects]
-    within_sets: list[constrained.ModelledObjective] = [softmax, hidden, chains]
+    within_sets: list[ModelledObjective] = [softmax, hidden, chains]
     return smooth, others, batches, sweeps, blocks, em, under_l1, within_sets
 
 

@@ -419,5 +419,5 @@ def test_an_infeasible_point_is_refused():
 
 def test_too_many_parameters_for_rows_are_refused():
     X = sp.random(20, 5000, 0.01, format="csr", random_state=0)
-    with pytest.raises(ValueError, match="constraints other than bounds need"):
+    with pytest.raises(ValueError, match="constraints other than bounds and ties need"):
         SoftmaxRegression(constraints=[Monotone()]).fit(X, np.arange(20) % 3)

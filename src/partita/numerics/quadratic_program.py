@@ -237,17 +237,24 @@ def box_by_products(
     precondition: Callable[[Vector], Vector],
     rtol: float,
     max_products: int,
+    partners: Any = None,
 ) -> tuple[Vector, int]:
     """``min 1/2 x'Cx + g'x`` over a box that holds 0, from x = 0, with C known by products.
 
     Conjugate gradients on the free variables, bent at the bounds by a projected search; bounds with multipliers of the
     wrong sign are released in between. Every round lowers the quadratic. Stops when the projected gradient has shrunk by
     `rtol`. Returns x and the number of products.
+
+    `partners` are two arrays of numbers of variables that are the two parts of one, ``x_a - x_b``: of each pair one stays at
+    its lower bound, while the other is above.
     """
     x, slope = np.zeros_like(g), g.copy()
     used, first = 0, None
     while used < max_products:
         free = ~(((x <= lower) & (slope >= 0.0)) | ((x >= upper) & (slope <= 0.0)))
+        if partners is not None:
+            for one, other in (partners, partners[::-1]):
+                free[one] &= (x[one] > lower[one]) | (x[other] <= lower[other])
         norm = float(np.linalg.norm(slope[free]))
         first = norm if first is None else first
         if norm <= rtol * first or norm == 0.0:

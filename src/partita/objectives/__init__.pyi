@@ -20,10 +20,8 @@ from .composite.policies import (
     Policy as Policy,
     Product as Product,
 )
-from .constraints.constrained import (
-    Constrained as Constrained,
-    ConstrainedPoint as ConstrainedPoint,
-    compile_constraints as compile_constraints,
-)
+from .constraints.constrained import Constrained as Constrained, ConstrainedPoint as ConstrainedPoint
 from .constraints.feasible_set import FeasibleSet as FeasibleSet
+from .constraints.named import NamedWeights as NamedWeights
+from .constraints.sets import compile_constraints as compile_constraints
 from .l1 import L1 as L1, L1Point as L1Point

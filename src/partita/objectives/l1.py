@@ -77,6 +77,8 @@ def no_ray(instead: str) -> NotImplementedError:
 class SmoothPoint(HasHessianProduct, HasPreconditioner, Protocol):
     """What a point of the smooth part is asked for; products and preconditioner only where the objective offers them."""
 
+    @property
+    def slack(self) -> float: ...
     def divergence(self, c: float) -> float:
         """See `fenchel_gap`; inf where it is not known."""
         ...
@@ -147,7 +149,7 @@ class L1Point:
         l1, l2, theta = self.objective.l1, self.objective.likelihood.penalty, self.parameters
         if not self.objective.likelihood.convex:
             return np.inf
-        return fenchel_gap(self.smooth.gradient - l2 * theta, theta, l1, l2, self.smooth.divergence)
+        return fenchel_gap(self.smooth.gradient - l2 * theta, theta, l1, l2, self.smooth.divergence) + self.smooth.slack
 
     def hessian_product(self, precise: bool = True) -> Product:
         """Products with the Hessian of the smooth part."""

@@ -109,7 +109,12 @@ class PenalizedPoint(ABC):
     def gap(self) -> float:
         """See `quadratic_gap`; inf where it is none."""
         o = self.objective
-        return quadratic_gap(self.gradient, o.penalty) if o.has_gap else np.inf
+        return quadratic_gap(self.gradient, o.penalty) + self.slack if o.has_gap else np.inf
+
+    @property
+    def slack(self) -> float:
+        """What the value may lack because sums were not carried to their end; `gap` has it included."""
+        return 0.0
 
     def along(self, direction: FloatArray) -> Ray:
         """The half-line in a direction."""

@@ -1,5 +1,6 @@
 from .auto import Auto as Auto
 from .constrained import ConstrainedNewton as ConstrainedNewton
+from .constrained_lbfgs import ConstrainedLBFGS as ConstrainedLBFGS
 from .descent import ConjugateGradient as ConjugateGradient, SteepestDescent as SteepestDescent
 from .em import EM as EM
 from .frank_wolfe import BlockFrankWolfe as BlockFrankWolfe

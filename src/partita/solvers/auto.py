@@ -10,6 +10,7 @@ from ..core.contracts.objective import Objective
 from ..core.contracts.point import Point
 from ..core.contracts.solver import AnySolver, Solver
 from .constrained import ConstrainedNewton
+from .constrained_lbfgs import ConstrainedLBFGS
 from .lbfgs import LBFGS
 from .newton import Newton
 from .orthant import OWLQN
@@ -18,6 +19,8 @@ from .stochastic.warm_up import StochasticStart
 
 #: Examples from which epochs of stochastic gradients pay, calibration included.
 MANY = 2000
+#: Hessian products that a program may take which needs the matrix; above, gradients are cheaper.
+DENSE = 500.0
 
 EVERYTHING = frozenset(Capability)
 #: For objectives whose rays cost nearly as much as new points, and, the first that can, for others.
@@ -38,8 +41,8 @@ class Auto(Solver[Chosen, Objective, Point]):
     """The fastest solver measured for what the objective offers.
 
     Newton with Hessian products, L-BFGS without, proximal Newton or OWL-QN where the gradient has jumps, constrained Newton
-    on sets. Where a step along a line costs nearly as much as a new point (chains), L-BFGS scaled by the preconditioner,
-    after four epochs of stochastic gradients if there are many examples.
+    (or L-BFGS, without products) on sets. Where a step along a line costs nearly as much as a new point (chains), L-BFGS
+    scaled by the preconditioner, after four epochs of stochastic gradients if there are many examples.
     """
 
     key = "auto"
@@ -64,7 +67,8 @@ def _choice(objective: Objective) -> AnySolver:
     """A solver that takes what the objective offers."""
     offers = objective.capabilities
     if Capability.CONSTRAINED_STEP in offers:
-        return ConstrainedNewton()
+        known = Capability.MODEL in offers and objective.dense_cost <= DENSE
+        return ConstrainedNewton() if known else ConstrainedLBFGS()
     if objective.costly_rays and SCALED.requires <= offers:
         many = objective.n_examples >= MANY and Capability.SWEEPS in offers
         return StochasticStart(SCALED, epochs=4) if many else SCALED

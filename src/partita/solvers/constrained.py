@@ -40,21 +40,21 @@ class ConstrainedNewton(Solver[ConstrainedState, Objective, HasConstrainedStep])
 
     @property
     def requires(self) -> frozenset[Capability]:
-        return frozenset({Capability.CONSTRAINED_STEP})
+        return frozenset({Capability.CONSTRAINED_STEP, Capability.MODEL})
 
     def start(self, objective: Objective, point: Point) -> ConstrainedState:
         return ConstrainedState(Capability.QUADRATIC_BOUND in objective.capabilities)
 
     def advance(self, state: ConstrainedState, point: HasConstrainedStep) -> Point | None:
         ray = point.constrained_step("hessian")
-        following = None if ray is None else _search(point, ray)
+        following = None if ray is None else search_segment(point, ray)
         if following is None and state.has_bound:
             ray = point.constrained_step("descending")
-            following = None if ray is None else _search(point, ray)
+            following = None if ray is None else search_segment(point, ray)
         return following
 
 
-def _search(point: Point, ray: ConstrainedRay) -> Point | None:
+def search_segment(point: Point, ray: ConstrainedRay) -> Point | None:
     """A lower point along the ray; else this point with better multipliers, if they are; else None."""
     found = line_search(point, ray, curvature=SLOPE, slope0=ray.slope, limit=ray.reach)
     if found is not None:

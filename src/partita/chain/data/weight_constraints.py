@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...core.results import FloatArray, IntArray
+from ...core.results import IntArray
 from ...core.stored import stored
 from ...core.validation import check_real
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.feasibility import intersected
+from ...objectives.constraints.feasible_set import FeasibleSet, merged_groups
+from ...objectives.constraints.named import TRANSITIONS, NamedWeights
 from ..features.layout import ChainLayout
 
 
@@ -67,6 +71,12 @@ class WeightBounds:
             wanted &= np.isin(into[: layout.size], codes)
         return np.flatnonzero(wanted)
 
+    def feasible(self, layout: ChainLayout) -> FeasibleSet:
+        """The weights that satisfy it."""
+        whole, where = FeasibleSet.everything(layout.size), self.where(layout)
+        whole.lower[where], whole.upper[where] = self.lower, self.upper
+        return whole
+
 
 @stored
 @dataclass(frozen=True)
@@ -96,6 +106,11 @@ class WeightTies:
         if not self.state and not self.transitions:
             raise ValueError("WeightTies needs a group of state weights or of transitions")
 
+    def feasible(self, layout: ChainLayout) -> FeasibleSet:
+        """The weights that satisfy it."""
+        whole = FeasibleSet.everything(layout.size)
+        return FeasibleSet(whole.lower, whole.upper, ties=tuple(merged_groups(self.groups(layout))))
+
     def groups(self, layout: ChainLayout) -> list[IntArray]:
         """Positions of the weights of each group."""
         found = [_transitions(layout, group, self) for group in self.transitions or ()]
@@ -106,6 +121,10 @@ class WeightTies:
         return found
 
 
+#: What a chain may be constrained by.
+AnyConstraint: TypeAlias = WeightBounds | WeightTies | Constraint
+
+
 def _frozen(value: Any) -> Any:
     """Lists and arrays as tuples, all the way down."""
     if isinstance(value, np.ndarray):
@@ -113,41 +132,46 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
-def check_weight_constraints(constraints: Any) -> list[WeightBounds | WeightTies]:
+def check_weight_constraints(constraints: Any) -> list[AnyConstraint]:
     """A list of constraints on weights; None is none."""
     if constraints is None:
         return []
     items = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     for item in items:
-        if not isinstance(item, WeightBounds | WeightTies):
-            raise ValueError(f"constraints of a chain must be WeightBounds or WeightTies, got {item!r}")
+        if not isinstance(item, WeightBounds | WeightTies | Constraint):
+            raise ValueError(f"constraints of a chain must be WeightBounds, WeightTies or sets such as Box, got {item!r}")
     return items
 
 
-def weight_bounds(constraints: Sequence[WeightBounds | WeightTies], layout: ChainLayout) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bound of every weight."""
-    lower, upper = np.full(layout.size, -np.inf), np.full(layout.size, np.inf)
-    for constraint in constraints:
-        if isinstance(constraint, WeightBounds):
-            where = constraint.where(layout)
-            lower[where] = np.maximum(lower[where], constraint.lower)
-            upper[where] = np.minimum(upper[where], constraint.upper)
-            if (lower[where] > upper[where]).any():
-                raise ValueError(f"{constraint!r} leaves no room together with the bounds before it")
-    return lower, upper
-
-
-def weight_groups(constraints: Sequence[WeightBounds | WeightTies], layout: ChainLayout) -> IntArray | None:
-    """The parameter of every weight; None if no weights are tied."""
-    leader = np.arange(layout.size)
-    for constraint in constraints:
-        if isinstance(constraint, WeightTies):
-            for group in constraint.groups(layout):
-                joined = np.isin(leader, leader[group])
-                leader[joined] = leader[joined].min()
-    if np.array_equal(leader, np.arange(layout.size)):
+def weight_set(constraints: Sequence[AnyConstraint], layout: ChainLayout) -> FeasibleSet | None:
+    """The set of weights that satisfy all constraints; None without any."""
+    if not constraints:
         return None
-    return np.unique(leader, return_inverse=True)[1]
+    named = named_weights(layout)
+    parts = [item.compile(named) if isinstance(item, Constraint) else item.feasible(layout) for item in constraints]
+    return intersected(constraints, parts, layout.size)
+
+
+def named_weights(layout: ChainLayout) -> NamedWeights:
+    """The weights of a chain by name. Intercepts are in no constraint that does not name them."""
+    attribute, label = layout.state.T
+    inner = attribute < layout.n_columns
+    entries = np.stack([label, attribute, np.arange(len(label))])[:, inner]
+    classes, first = layout.classes.tolist(), layout.sizes[0]
+    pairs: dict[Any, list[int]] = {}
+    for k, (a, b) in enumerate(layout.transitions.tolist()):
+        pairs.setdefault((classes[a], classes[b]), []).append(first + k)
+        if isinstance(classes[a], tuple):  # states (label, h): also by their labels
+            pairs.setdefault((classes[a][0], classes[b][0]), []).append(first + k)
+    return NamedWeights(
+        layout.size,
+        (layout.n_labels, layout.n_columns),
+        entries,
+        labels=classes,
+        features=layout.names,
+        groups={TRANSITIONS: pairs},
+        whole=np.concatenate([np.flatnonzero(inner), np.arange(first, layout.size)]),
+    )
 
 
 def _attributes(layout: ChainLayout, names: Any, owner: Any) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
@@ -19,16 +19,20 @@ from ...core.memory import check_memory
 from ...core.parallel import Workers
 from ...core.parameters import Check, checked, count, real, seed, threads, verbosity
 from ...core.random import generator
-from ...core.results import FloatArray, IntArray
+from ...core.results import FloatArray, IntArray, Solution
 from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_count, check_weights
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
+from ...estimators.restrictions import RESTRICTIONS, check_errors, check_refinement, feasible_weights
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import TRANSITIONS, NamedWeights
 from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
+from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, NOT_OF_COMPOSITES, errors, influence, relative_variance
 from ...solvers.named import make_solver
 from ..data.sequences import ATTRIBUTES, SequenceData
@@ -85,6 +89,11 @@ class BoltzmannChain(Trained):
     budget : float, optional
         Operations of an evaluation, in units of those of the pseudo-likelihood: the most accurate policy of at most two
         orders within it is chosen, by the scores of the sequences. `likelihood` then stays ``"full"``.
+    l1 : float
+        Strength of a penalty on absolute values, on all weights.
+    constraints : list of constraints, optional
+        Convex sets of weights by names of tokens (``features=``, None is a token that is not in training), labels and
+        transitions; see `partita.constraints`. Every iterate satisfies them.
 
     Attributes
     ----------
@@ -129,6 +138,7 @@ class BoltzmannChain(Trained):
         "n_jobs": threads,
         "random_state": seed,
         "budget": real(0.0, strict=True, optional=True),
+        **RESTRICTIONS,
     }
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_numbers", "_point")
 
@@ -156,6 +166,8 @@ class BoltzmannChain(Trained):
         random_state: RandomState = None,
         verbose: int = 0,
         budget: float | None = None,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.l2 = l2
         self.likelihood = likelihood
@@ -167,9 +179,12 @@ class BoltzmannChain(Trained):
         self.random_state = random_state
         self.verbose = verbose
         self.budget = budget
+        self.l1 = l1
+        self.constraints = constraints
 
     def _check_combinations(self) -> None:
         check_budget(self.budget, self.likelihood)
+        check_refinement(composite_of(self.likelihood), self.l1, self.constraints)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,24 +218,29 @@ class BoltzmannChain(Trained):
         def objective(composite: CompositeLikelihood | None) -> BoltzmannChainLikelihood:
             return BoltzmannChainLikelihood(*data, composite=composite, **options)
 
-        self._learn(objective, np.diff(words.offsets), len(labels.classes))
+        self._learn(objective, np.diff(words.offsets), labels.classes.tolist(), tokens.tolist())
         self.classes_, self.tokens_, self.n_unseen_ = labels.classes, tokens, int(unseen)
         self.lengths_ = np.diff(words.offsets)
         self._forget("_numbers")
         return self
 
     def _learn(
-        self, make: Callable[[CompositeLikelihood | None], BoltzmannChainLikelihood], lengths: IntArray, n_labels: int
+        self,
+        make: Callable[[CompositeLikelihood | None], BoltzmannChainLikelihood],
+        lengths: IntArray,
+        labels: list[Any],
+        tokens: list[str],
     ) -> None:
         """Minimise a likelihood that is made of sequences, or the one that the budget allows, and keep what was found."""
         composite, choice = composite_of(self.likelihood, self.random_state), None
+        solve = self._solving(make(None), labels, tokens)
         if self.budget is not None:
             every = CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0))
-            costs = dict(zip(BUDGET_ORDERS, chain_operations(lengths, n_labels, every), strict=True))
-            composite, choice = within_budget(make, self._minimize, costs, self.budget)
+            costs = dict(zip(BUDGET_ORDERS, chain_operations(lengths, len(labels), every), strict=True))
+            composite, choice = within_budget(make, solve, costs, self.budget)
         objective = make(composite)
-        solution, beta = fit_weights(objective, composite, self._minimize, None)
-        point: Any = solution.point
+        solution, beta = fit_weights(objective, composite, solve, None)
+        point: Any = smooth_point(solution.point)
         if composite is not None and composite.refine is not None:
             point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
         self._warn_if_short(solution)
@@ -231,8 +251,22 @@ class BoltzmannChain(Trained):
         if choice is not None:
             self.choice_ = choice
 
+    def _solving(
+        self, objective: BoltzmannChainLikelihood, labels: list[Any], tokens: list[str]
+    ) -> Callable[[BoltzmannChainLikelihood, FloatArray | None], Solution]:
+        """How a likelihood of these weights is minimised: with the l1 penalty, within the constraints."""
+        feasible = feasible_weights(self.constraints, _named(objective, labels, tokens))
+        l1 = np.full(objective.size, float(self.l1))
+        objective.unpack(l1)[0][-1] *= objective.sizes[-1]  # the weights of tokens that are all alike
+
+        def solve(objective: BoltzmannChainLikelihood, start: FloatArray | None) -> Solution:
+            return self._minimize(restricted(objective, l1, feasible), start)
+
+        return solve
+
     def _fitted_point(self) -> BoltzmannChainPoint:
         check_is_fitted(self, "token_weights_")
+        check_errors(self.l1, self.constraints)
         if self._point is None:
             raise ValueError(FIT_AGAIN)
         return self._point
@@ -466,6 +500,15 @@ class BoltzmannChain(Trained):
     def _label_scores(self, lengths: ArrayLike) -> tuple[FloatArray, FloatArray]:
         b = self._tokens_given_labels()[0]
         return np.tile(b, (int(np.sum(lengths)), 1)), self.transition_weights_
+
+
+def _named(objective: BoltzmannChainLikelihood, labels: list[Any], tokens: list[str]) -> NamedWeights:
+    """Weights by label and token (None: those that are not in training) and by pairs of labels."""
+    token, move = objective.unpack(np.arange(objective.size, dtype=np.float64))
+    pairs = {(a, b): [int(place)] for a, row in zip(labels, move, strict=True) for b, place in zip(labels, row, strict=True)}
+    table, names = token.T.astype(np.int64), [*tokens, None]
+    more: dict[str, Any] = {"labels": labels, "features": names, "groups": {TRANSITIONS: pairs}}
+    return NamedWeights.of_table(objective.size, table, whole=np.arange(objective.size), **more)
 
 
 def _tokens(X: TokenLists) -> tuple[list[str], IntArray]:

@@ -31,7 +31,7 @@ from ..data.memory import remembered
 from ..data.reading import Sequences, check_hashing, read_examples
 from ..data.sequences import SequenceData
 from ..data.types import LabelSequences, Lengths
-from ..data.weight_constraints import WeightBounds, WeightTies, check_weight_constraints
+from ..data.weight_constraints import AnyConstraint, check_weight_constraints
 from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
 from .chain_model import FEATURES, FITTED, check_chain
@@ -73,8 +73,9 @@ class ChainCRF(ChainLabeller):
     fit_intercept : bool
         Whether labels have intercepts, without penalty, where X is numbers: then a shift of a column, or other units, change
         nothing beyond what `l2` means in them. Tokens have none, as in CRFsuite.
-    constraints : list of WeightBounds and WeightTies, optional
-        Bounds on weights, and weights that are equal; see `partita.constraints`. Every iterate satisfies them.
+    constraints : list of constraints, optional
+        Convex sets of weights by names of attributes, labels and transitions, such as ``Box(lower=0.0, labels=["N"])``; see
+        `partita.constraints`. Every iterate satisfies them. Intercepts are in none.
     forbidden : list of pairs of labels, "iob2", "iobes" or None
         Pairs (first, second) that may never follow each other, in training and prediction. The rules forbid what is no
         chunk: O before I-X, B-X before I-Y, I-X at the start (and for "iobes" also an open chunk before another). Pairs with
@@ -217,7 +218,7 @@ class ChainCRF(ChainLabeller):
         min_frequency: float | None = None,
         hashing: int | None = None,
         fit_intercept: bool = True,
-        constraints: Iterable[WeightBounds | WeightTies] | None = None,
+        constraints: Iterable[AnyConstraint] | None = None,
         forbidden: Rules = None,
         likelihood: str | CompositeLikelihood = "full",
         budget: float | None = None,
@@ -433,8 +434,6 @@ class ChainCRF(ChainLabeller):
 
     def _check_combinations(self) -> None:
         constrained = bool(check_weight_constraints(self.constraints))
-        if constrained and self.l1 > 0.0:
-            raise ValueError("l1 and constraints cannot be combined yet")
         check_budget(self.budget, self.likelihood)
         composite = composite_of(self.likelihood)
         if composite is not None and composite.refine is not None and (self.l1 > 0.0 or constrained):

@@ -9,6 +9,7 @@ from ...core.results import FloatArray, Solution, Status
 from ...estimators.composite_fit import BUDGET_ORDERS, fit_weights, within_budget
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.refinement import newton_step
+from ...objectives.restricted import smooth_point
 from ..objective.operations import chain_operations
 from .holdout import Holdout
 from .problem import ChainProblem, Likelihood
@@ -26,7 +27,7 @@ class Found(NamedTuple):
     solution : Solution
         The same run, with the point that is kept as its end.
     point : a point of a `ChainObjective`, or of `L1`
-        That point, without bounds.
+        That point, without constraints.
     composite : CompositeLikelihood or None
         What was maximised; None for the likelihood.
     beta : dict
@@ -68,7 +69,7 @@ def find_minimum(
     if holdout is not None:
         status, solution = holdout.status(run), holdout.chosen(run, problem.restricted(objective), objective.scale)
     point: Any = solution.point
-    point = point if problem.bounds is None else point.inner
+    point = smooth_point(point) if problem.feasible is not None else point
     if composite is not None and composite.refine is not None:
         target = problem.objective(None if composite.refine == FULL else composite.refinement)
         point = newton_step(target, point.parameters)

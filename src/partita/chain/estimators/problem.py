@@ -15,14 +15,15 @@ from ...core.parallel import Workers
 from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
-from ...objectives.constraints.constrained import Constrained, ModelledObjective
 from ...objectives.constraints.feasible_set import FeasibleSet
+from ...objectives.constraints.substitution import Substitution
 from ...objectives.l1 import L1
+from ...objectives.restricted import restricted
 from ..data.examples import Examples
 from ..data.forbidden import Rules, check_possible, forbidden_tables
 from ..data.inputs import ChainInputs, WeightChoice
 from ..data.sequences import ATTRIBUTES, SequenceData
-from ..data.weight_constraints import WeightBounds, WeightTies, weight_bounds, weight_groups
+from ..data.weight_constraints import AnyConstraint, weight_set
 from ..features.chain import ChainFeatures
 from ..features.layout import ChainLayout
 from ..features.tied import TiedFeatures
@@ -84,7 +85,7 @@ class ChainSettings(NamedTuple):
     l1: float
     choice: WeightChoice
     fit_intercept: bool
-    constraints: Sequence[WeightBounds | WeightTies]
+    constraints: Sequence[AnyConstraint]
     forbidden: Rules
     n_jobs: int | None
 
@@ -112,8 +113,8 @@ class ChainProblem:
         Coefficients of a linear term.
     ties : array of int, optional
         The parameter of each weight; without it each weight is one.
-    bounds : pair of arrays, optional
-        The lowest and the highest value of each weight.
+    feasible : FeasibleSet, optional
+        Where parameters must stay.
     """
 
     examples: Examples
@@ -125,7 +126,7 @@ class ChainProblem:
     l1: FloatArray | None = None
     linear: FloatArray | None = None
     ties: IntArray | None = None
-    bounds: tuple[FloatArray, FloatArray] | None = None
+    feasible: FeasibleSet | None = None
 
     @classmethod
     def of(cls, settings: ChainSettings, examples: Examples) -> ChainProblem:
@@ -138,16 +139,14 @@ class ChainProblem:
         inputs = ChainInputs.of(data, examples.weights, float(settings.l2), bool(settings.fit_intercept), standard)
         features = chain_features(settings, inputs, examples)
         layout = inputs.layout(features, labels.classes, data.attributes)
-        ties = weight_groups(constraints, layout)
+        whole = weight_set(constraints, layout)
+        ties = None if whole is None else whole.numbers
         l2: float | FloatArray = inputs.strengths(layout, settings.l2, 2) if inputs.intercept else float(settings.l2)
-        if ties is not None:
-            given = isinstance(l2, np.ndarray)
-            l2 = np.asarray(np.bincount(ties, weights=l2) if given else l2 * np.bincount(ties), dtype=np.float64)
         l1 = inputs.strengths(layout, settings.l1, 1) if settings.l1 > 0.0 else None
-        lower, upper = weight_bounds(constraints, layout)
-        bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
-        bounds = (lower, upper) if bounded else None
-        return cls(examples, forbidden, inputs, features, layout, l2, l1, ties=ties, bounds=bounds)
+        if ties is not None:
+            l2 = np.bincount(ties, weights=np.broadcast_to(l2, ties.shape)).astype(np.float64)
+            l1 = None if l1 is None else np.bincount(ties, weights=l1).astype(np.float64)
+        return cls(examples, forbidden, inputs, features, layout, l2, l1, ties=ties, feasible=on_parameters(whole))
 
     @cached_property
     def map(self) -> ChainFeatures:
@@ -172,19 +171,8 @@ class ChainProblem:
         return found
 
     def restricted(self, objective: Likelihood) -> Objective:
-        """The objective with the penalty on absolute values and within the bounds, where there are any."""
-        if self.l1 is not None:
-            return L1(objective, self.l1)  # which does not go with bounds
-        if self.bounds is None:
-            return objective
-        low, high = np.full(objective.size, -np.inf), np.full(objective.size, np.inf)
-        numbers = np.arange(self.layout.size) if self.ties is None else self.ties
-        np.maximum.at(low, numbers, self.bounds[0])
-        np.minimum.at(high, numbers, self.bounds[1])
-        if (low > high).any():
-            raise ValueError("constraints: the bounds of weights that are tied leave no room")
-        modelled = cast(ModelledObjective, objective)  # composite ones have no planes, and say so
-        return Constrained(modelled, FeasibleSet(low, high))
+        """The objective with the penalty on absolute values and within the constraints, where there are any."""
+        return restricted(objective, self.l1, self.feasible)
 
     def with_codes(self, codes: IntArray) -> ChainProblem:
         """The same problem if the labels had these codes."""
@@ -226,6 +214,15 @@ class ChainProblem:
         kind, labels = self.inputs.kind, layout.classes if classes is None else classes
         inputs = self.inputs if self.inputs.intercept else ChainInputs.plain(layout.n_columns, kind)
         return FittedChain(labels, layout, values, self.forbidden, inputs, kind != ATTRIBUTES, hashing)
+
+
+def on_parameters(whole: FeasibleSet | None) -> FeasibleSet | None:
+    """A set of weights as one of parameters, of which those that are tied share one; None where that is everything."""
+    if whole is None:
+        return None
+    feasible = Substitution(whole, None).feasible
+    bounded = bool(np.isfinite(feasible.lower).any() or np.isfinite(feasible.upper).any())
+    return feasible if bounded or not feasible.is_box else None
 
 
 def chain_features(

@@ -80,6 +80,17 @@ class QuadraticModel(Protocol):
     def matrix(self) -> FloatArray: ...
 
 
+class CentredModel(QuadraticModel, Protocol):
+    """A quadratic with its center, the gradient there, and what products with it are preconditioned by, if they are."""
+
+    @property
+    def center(self) -> FloatArray: ...
+    @property
+    def gradient0(self) -> FloatArray: ...
+    @property
+    def precondition(self) -> Product | None: ...
+
+
 class HasModel(Point, Protocol):
     """`Capability.MODEL` and `HESSIAN`, by the name ``"hessian"``; `QUADRATIC_BOUND`, by those of `BOUNDS`."""
 
@@ -235,6 +246,15 @@ class ConstrainedRay(Ray, Protocol):
 
 class HasConstrainedStep(Point, Protocol):
     """`Capability.CONSTRAINED_STEP`."""
+
+    @property
+    def unrestricted(self) -> Point:
+        """The part of the objective without constraints and jumps: quadratic models are of this part."""
+        ...
+
+    def step_within(self, model: CentredModel) -> ConstrainedRay | None:
+        """Towards the feasible minimiser of a quadratic that touches that part here; None if none was found."""
+        ...
 
     def constrained_step(self, kind: str) -> ConstrainedRay | None:
         """Towards the feasible minimiser of the model of `kind`; None if that could not be found."""

@@ -21,15 +21,21 @@ class Units:
     ----------
     back, there : sparse matrices
         From the weights of the solver to those of the user, with free intercepts that sum to zero; and the reverse.
+    plain : sparse matrix
+        As `back`, but with the free intercepts as they are.
     penalty : array
         The l2 of each weight of the solver.
+    scale : array
+        The l1 of each weight of the solver, for an l1 of one: 0 for free intercepts.
     free : int array
         Numbers of the intercepts without a penalty, which the data determine but for a constant.
     """
 
     back: sp.csr_matrix
     there: sp.csr_matrix
+    plain: sp.csr_matrix
     penalty: FloatArray
+    scale: FloatArray
     free: IntArray
 
 
@@ -50,17 +56,20 @@ class Part:
 def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
     """Features in comparable units with their intercepts (None for kinds without features), and what weights on them are."""
     rows: list[Any] = []
-    penalty, back, there, free, start = [], [], [], [np.zeros(0, np.int64)], 0
+    penalty, back, plain, there, scale, free, start = [], [], [], [], [], [np.zeros(0, np.int64)], 0
     for part in parts:
         F, mean, spread, own = _standard(part, l2)
         rows.append(F)
         eye, last = sp.identity(part.statistics), len(own) - 1
         back.append(sp.kron(_bordered(1.0 / spread, -mean / spread[: len(mean)]), eye, format="csr"))
+        plain.append(back[-1])
+        scale.append(np.repeat(1.0 / spread, part.statistics))
         there.append(sp.kron(_bordered(spread, mean), eye))
         penalty.append(np.repeat(own, part.statistics))
         if part.intercept == "free":
             numbers = last * part.statistics + np.arange(part.statistics)
             free.append(start + numbers)
+            scale[-1][numbers] = 0.0
             # a constant added to the scores of all labels changes nothing: without a penalty only this takes it away, from
             # the intercepts of the user, so that no variance of it is left in them either
             intercepts = back[-1][numbers]
@@ -71,7 +80,9 @@ def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
     units = Units(
         sp.block_diag(back, format="csr"),
         sp.block_diag(there, format="csr"),
+        sp.block_diag(plain, format="csr"),
         np.concatenate(penalty),
+        np.concatenate(scale),
         np.concatenate(free),
     )
     return rows, units

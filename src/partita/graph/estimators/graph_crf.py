@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 
@@ -19,8 +19,11 @@ from ...core.validation import check_weights
 from ...core.warn import one_warning
 from ...estimators.data import ListInput
 from ...estimators.loaded import check_array, check_bool, check_labels, is_fitted
+from ...estimators.restrictions import feasible_weights
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
 from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
 from ..data.labels import NodeStates, read_labels
@@ -69,8 +72,12 @@ class GraphCRF(ListInput, GraphModel):
     decoding : {"map", "marginals"}
         What `predict` returns: the most probable labelling of the whole graph, or the most probable label of each node,
         which gets more single labels right.
-    likelihood, budget, engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose
+    likelihood, budget, engine, engine_options, solver, max_iter, tol, warm_start, n_jobs, verbose, l1
         As in `MarkovNetwork`.
+    constraints : list of constraints, optional
+        Convex sets of weights: of features and labels of nodes, of pairs of labels at the ends of edges (``transitions=``),
+        of all factors of a name (``factors=``); see `partita.constraints`. Every iterate satisfies them. Intercepts are in
+        none.
 
     Attributes
     ----------
@@ -153,6 +160,8 @@ class GraphCRF(ListInput, GraphModel):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.l2 = l2
         self.fit_intercept = fit_intercept
@@ -171,6 +180,8 @@ class GraphCRF(ListInput, GraphModel):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     @training
     def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None) -> Self:
@@ -196,8 +207,14 @@ class GraphCRF(ListInput, GraphModel):
     def _problem(self, data: GraphData, labels: NodeStates, weights: FloatArray) -> GraphProblem:
         standard, units = self._standard(data, labels.codes, weights)
         _, features, base = self._compile(standard)
-        l2, options = float(self.l2), self.engine_options
-        return GraphProblem(features, labels.codes, weights, l2, base, units, options, labels.sets)
+        feasible = feasible_weights(self.constraints, self._named())
+        given = (float(self.l2), base, units, self.engine_options, labels.sets, float(self.l1), feasible)
+        return GraphProblem(features, labels.codes, weights, *given)
+
+    def _named(self) -> NamedWeights:
+        """Weights by name, without intercepts."""
+        with_intercept = [self.fit_intercept_ and not constant for constant in self.constants_]
+        return self._layout().named_weights(self.columns_, with_intercept)
 
     def _layout(self) -> KindLayout:
         return KindLayout(self.kinds_, self.widths_, self._classes(), self.symmetric_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +18,14 @@ from ...core.validation import check_choice, check_level
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.convergence import certified_gap, joined, unsettled
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
+from ...estimators.restrictions import RESTRICTIONS, check_errors, check_refinement
 from ...estimators.trained import Trained, solver_like
 from ...objectives.composite.efficiency import relative_size
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
+from ...objectives.constraints.constraint import Constraint
 from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
+from ...objectives.restricted import smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS
 from ...report.tables import CoefficientTable
 from ...solvers.named import make_solver
@@ -52,6 +55,7 @@ SHARED: Mapping[str, Check] = {
     "warm_start": flag,
     "n_jobs": threads,
     "verbose": verbosity,
+    **RESTRICTIONS,
 }
 
 
@@ -68,6 +72,8 @@ class GraphModel(Trained):
     solver: SolverLike
     warm_start: bool
     n_jobs: int | None
+    l1: float
+    constraints: Constraint | Iterable[Constraint] | None
     parameters_: FloatArray
     engine_: str
     gap_: float
@@ -88,6 +94,7 @@ class GraphModel(Trained):
 
     def _check_combinations(self) -> None:
         check_budget(self.budget, self.likelihood)
+        check_refinement(as_composite(self.likelihood, LIKELIHOODS), self.l1, self.constraints)
         if self._is_bethe:
             if self.engine not in ("auto", "trw"):
                 raise ValueError(f"likelihood='bethe' takes engine 'auto' or 'trw', got {self.engine!r}")
@@ -109,36 +116,42 @@ class GraphModel(Trained):
         elif self._is_bethe:
             self._learn_bethe(problem, start)
         else:
-            objective: Any = problem.likelihood(self.engine)
-            solution = self._minimize(objective, start)
-            self._store(solution, solution.point, objective.engine)
-            self._warn_if_short(solution, unsettled(solution.point.result, solution.point.rest))
+            likelihood = problem.likelihood(self.engine)
+            solution = self._minimize(problem.restricted(likelihood), start)
+            self._store(problem, solution, solution.point, likelihood.engine)
+            smooth = smooth_point(solution.point)
+            self._warn_if_short(solution, unsettled(smooth.result, smooth.rest))
 
     def _learn_bethe(self, problem: GraphProblem, start: FloatArray | None) -> None:
         """Fit by the largest tree-reweighted free energy, until its certificate is small."""
         if (problem.states < 0).any():
             raise ValueError("likelihood='bethe' takes labels that are all known")
-        objective: Any = problem.likelihood(self._engine, inexact=True)
+        likelihood = problem.likelihood(self._engine, inexact=True)
+        objective: Any = problem.restricted(likelihood)
         target = self.tol * objective.scale
         solution = self._minimize(objective, start, tol=0.0, gap_tol=target)
         also = ""
         if solution.status is Status.PRECISION and solution.point.gap > target:
-            objective.settle()  # what stopped it may have been noise
+            likelihood.settle()  # what stopped it may have been noise
             left = self.max_iter - solution.n_iter
             again = self._minimize(objective, solution.parameters, max_iter=left, tol=0.0, gap_tol=target)
             solution = joined(solution, again)
             if solution.status is Status.PRECISION and solution.point.gap > target:
                 also = f"ended with a certificate of {solution.point.gap:.1e}, above tol for each variable"
-        self._store(solution, solution.point, objective.engine)
+        self._store(problem, solution, solution.point, likelihood.engine)
         if isinstance(solution.point, DualPoint):  # best configurations only: no messages were passed
             self.n_oracle_calls_, self._objective = solution.point.n_calls, objective
         else:
-            also = unsettled(solution.point.result, solution.point.rest) or also
+            smooth = smooth_point(solution.point)
+            also = unsettled(smooth.result, smooth.rest) or also
         self._warn_if_short(solution, also)
 
     def _learn_composite(self, problem: GraphProblem, composite: CompositeLikelihood, start: FloatArray | None) -> None:
         """Fit by a composite likelihood."""
-        solve: Any = self._minimize
+
+        def solve(objective: Any, begin: FloatArray | None) -> Solution:
+            return self._minimize(problem.restricted(objective), begin)
+
         if self.budget is not None:
             costs = graph_operations(problem.features.graph, CompositeLikelihood(dict.fromkeys(BUDGET_ORDERS, 1.0)))
             by_order = dict(zip(BUDGET_ORDERS, costs, strict=True))
@@ -147,25 +160,27 @@ class GraphModel(Trained):
         objective.check_covered()
         solution, self.beta_ = fit_weights(objective, composite, solve, start)
         point: Any = solution.point
+        engine = smooth_point(point).objective.engine
         if composite.refine == FULL:
             engine = "planar" if self.engine == "planar" else "exact"
             point = newton_step(problem.likelihood(engine), solution.parameters)
         elif composite.refine is not None:
             point = newton_step(problem.composite(composite.refinement), solution.parameters)
-        self._store(solution.at(point, point.objective.scale), point, point.objective.engine)
+            engine = point.objective.engine
+        self._store(problem, solution.at(point, point.objective.scale), point, engine)
         self.likelihood_ = composite
         self._warn_if_short(solution)
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations of a pass for an example, of each order."""
         draws = Capability.BATCHES in make_solver(self.solver).requires
-        return graph_operations(self._fitted_point().objective.graph, composite, draws)
+        return graph_operations(self._ended_point().objective.graph, composite, draws)
 
-    def _store(self, solution: Solution, point: Any, engine: str) -> None:
-        self.parameters_ = np.array(point.parameters if self._units is None else self._units.back @ point.parameters)
+    def _store(self, problem: GraphProblem, solution: Solution, point: Any, engine: str) -> None:
+        self.parameters_ = problem.user_weights(point.parameters)
         self.engine_ = engine
         self._store_run(solution)
-        self._point, self.gap_ = point, certified_gap(point)
+        self._point, self.gap_ = smooth_point(point), certified_gap(point)
 
     @property
     def _engine(self) -> str:
@@ -193,6 +208,11 @@ class GraphModel(Trained):
         return graph.argmax(u, graph.decoder(u))[0]
 
     def _fitted_point(self) -> Any:
+        """Where the fit ended, for standard errors."""
+        check_errors(self.l1, self.constraints)
+        return self._ended_point()
+
+    def _ended_point(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "_point"):
             raise ValueError(FIT_AGAIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from ...core.arrays.simplex import normalized
 from ...core.memory import product
 from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray
+from ...objectives.constraints.named import FACTORS, TRANSITIONS, NamedWeights
 from ..data.graphs import NODE, GraphData, Kind, base_tables, flat_base
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
@@ -79,6 +80,39 @@ class KindLayout:
             out[kind] = (W if basis is None else W @ basis.T).reshape(width, *shape)
             start += count
         return out
+
+    def named_weights(self, columns: Mapping[Any, Sequence[Hashable]], with_intercept: Sequence[bool]) -> NamedWeights:
+        """Weights by label and feature of nodes, by pair of labels at the ends of edges, and by name of factor.
+
+        Nodes of several types have labels (type, label), and features (type, name). `with_intercept` says of each kind
+        whether its last feature is the intercept.
+        """
+        size = sum(width * self.statistics(kind) for kind, width in zip(self.kinds, self.widths, strict=True))
+        tables = self.split(np.arange(size, dtype=np.float64))
+        labels: list[Any] = []
+        features: list[Any] = []
+        entries, whole, several = [np.zeros((3, 0), np.int64)], np.zeros(0, np.int64), len(self.classes) > 1
+        pairs: dict[Any, list[int]] = {}
+        factors: dict[Any, IntArray] = {}
+        for kind, intercept in zip(self.kinds, with_intercept, strict=True):
+            table = np.rint(tables[kind]).astype(np.int64)
+            table = table[:-1] if intercept else table
+            places = np.unique(table)
+            whole, factors[kind] = np.concatenate([whole, places]), places
+            factors[kind[0]] = np.concatenate([factors.get(kind[0], np.zeros(0, np.int64)), places])
+            names = [[(t, label) if several else label for label in np.asarray(self.classes[t]).tolist()] for t in kind[1:]]
+            if kind[0] == NODE:
+                rows, column = np.indices(table.T.shape) + np.array([len(labels), len(features)])[:, None, None]
+                entries.append(np.stack([rows.ravel(), column.ravel(), table.T.ravel()]))
+                labels += names[0]
+                given = list(columns.get((NODE, kind[1]), range(len(table))))[: len(table)]
+                features += [(kind[1], name) for name in given] if several else given
+            elif len(kind) == 3:
+                for a, b in np.ndindex(table.shape[1:]):
+                    pairs.setdefault((names[0][a], names[1][b]), []).extend(table[:, a, b].tolist())
+        groups: dict[str, Mapping[Any, Any]] = {TRANSITIONS: pairs, FACTORS: factors}
+        shape = len(labels), len(features)
+        return NamedWeights(size, shape, np.concatenate(entries, 1), labels, features, groups, whole)
 
     def node_marginals(self, data: GraphData, graph: FactorGraph, flat: FloatArray) -> dict[Hashable, FloatArray]:
         """Probabilities of labels by type of node, of those of all factors: every node has a factor of its own."""

@@ -19,9 +19,11 @@ from ...core.validation import check_count, check_flag, check_weights
 from ...core.warn import one_warning
 from ...estimators.loaded import check_array, check_columns, check_integers, is_fitted
 from ...estimators.named_columns import column_names, order_columns, take_columns
+from ...estimators.restrictions import feasible_weights
 from ...estimators.states import StateSets, read_states
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ...objectives.constraints.constraint import Constraint
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.statistics import STATISTICS
 from ..features.tied_tables import TiedTables
@@ -30,7 +32,7 @@ from ..structure.evidence import Evidence, check_states
 from ..structure.factor_graph import FactorGraph
 from .graph_model import FITTED, SHARED, GraphModel
 from .problem import GraphProblem
-from .stated_network import Scopes, StatedNetwork, all_pairs, pairwise, tied_tables
+from .stated_network import Scopes, StatedNetwork, all_pairs, named_weights, pairwise, tied_tables
 
 _labels = items("None, True or False, or a list of one label per factor", optional=True)
 
@@ -102,6 +104,11 @@ class MarkovNetwork(GraphModel):
         Threads; None means all cores. The result does not depend on it.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values, on all weights.
+    constraints : list of constraints, optional
+        Convex sets of weights, by the variables of their factors (``factors=[(0, 1)]``) if not of all; see
+        `partita.constraints`. Every iterate satisfies them.
 
     Attributes
     ----------
@@ -177,6 +184,8 @@ class MarkovNetwork(GraphModel):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.factors = factors
         self.cardinalities = cardinalities
@@ -193,6 +202,8 @@ class MarkovNetwork(GraphModel):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     @classmethod
     def boltzmann(cls, m: int, biases: bool = False, **parameters: Any) -> Self:
@@ -244,7 +255,9 @@ class MarkovNetwork(GraphModel):
         features = tied_tables(counts, scopes, self.statistics, self.n_jobs)
         check_states(features.graph, states, "X", sets)
         weights = check_weights("sample_weight", sample_weight, len(states))
-        problem = GraphProblem(features, states, weights, float(self.l2), None, None, self.engine_options, sets)
+        feasible = feasible_weights(self.constraints, named_weights(features, names))
+        options = (float(self.l2), None, None, self.engine_options, sets, float(self.l1), feasible)
+        problem = GraphProblem(features, states, weights, *options)
         self._learn(problem, self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None)
         self._store_layout(features, scopes, names)
         return self

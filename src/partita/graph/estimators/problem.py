@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core import Objective
 from ...core.results import FloatArray, IntArray
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ...objectives.constraints.feasible_set import FeasibleSet
+from ...objectives.constraints.units import in_units
+from ...objectives.restricted import restricted
 from ..data.units import Units
 from ..features.tied_tables import TiedTables
 from ..objective.composite import GraphComposite
@@ -39,6 +44,10 @@ class GraphProblem:
         Of the engine.
     sets : bool array, optional
         Sets of states, one of which is right.
+    l1 : float
+        Of each weight but those that have no penalty.
+    feasible : FeasibleSet, optional
+        Where the user's weights must stay.
     """
 
     features: TiedTables
@@ -49,6 +58,30 @@ class GraphProblem:
     units: Units | None
     options: Mapping[str, Any] | None
     sets: NDArray[np.bool_] | None = None
+    l1: float = 0.0
+    feasible: FeasibleSet | None = None
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there is an l1 penalty or a constraint."""
+        return self.l1 > 0.0 or self.feasible is not None
+
+    def restricted(self, likelihood: Objective) -> Objective:
+        """What is minimised: a likelihood, with the l1 penalty and within the set, where there are any."""
+        l1 = self.l1 if self.units is None else self.l1 * self.units.scale
+        return restricted(likelihood, l1, self._inside)
+
+    @cached_property
+    def _inside(self) -> FeasibleSet | None:
+        if self.feasible is None or self.units is None:
+            return self.feasible
+        return in_units(self.feasible, self.units.plain)
+
+    def user_weights(self, parameters: FloatArray) -> FloatArray:
+        """The user's weights from those of the solver."""
+        if self.feasible is None:
+            return np.array(parameters if self.units is None else self.units.back @ parameters)
+        return self.feasible.snap(np.array(parameters if self.units is None else self.units.plain @ parameters))
 
     def start(self, last: FloatArray | None) -> FloatArray | None:
         """Weights for the solver from those of an earlier fit, if they are as many."""

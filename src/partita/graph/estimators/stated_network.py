@@ -17,6 +17,7 @@ from ...core.types import Pairs, TableLike
 from ...core.validation import check_flag
 from ...estimators.named_columns import column_names, is_numbering, match_columns
 from ...estimators.states import GAP, doubtful_states, warn_states
+from ...objectives.constraints.named import FACTORS, NamedWeights
 from ..data.edges import each_once, read_edges
 from ..features.statistics import table_types
 from ..features.tied_tables import TiedTables
@@ -115,6 +116,18 @@ def tied_tables(counts: IntArray, scopes: Scopes, statistics: str, n_jobs: int |
     )
     graph = FactorGraph(counts, scopes.factors, n_jobs=n_jobs)
     return TiedTables(graph, table_types(graph, scopes.tie, statistics))
+
+
+def named_weights(features: TiedTables, names: list[Hashable] | None) -> NamedWeights:
+    """The weights of each factor by its variables, in the order in which they were given."""
+    graph, found = features.graph, {}
+    for part in features.parts:
+        numbers = np.searchsorted(graph.offsets, part.places[:, 0])
+        rows = np.broadcast_to(part.parameters, (len(numbers), part.parameters.shape[1]))
+        for scope, row in zip((graph.factors[f] for f in numbers.tolist()), rows, strict=True):
+            found[scope if names is None else tuple(names[v] for v in scope)] = row
+    whole = np.arange(features.size)
+    return NamedWeights(features.size, (0, 0), np.zeros((3, 0), np.int64), groups={FACTORS: found}, whole=whole)
 
 
 def all_pairs(m: int) -> list[tuple[int, ...]]:

@@ -319,12 +319,10 @@ class GraphPoint(GraphObjectivePoint):
         return em_step(self.objective, self)
 
     @property
-    def gap(self) -> float:
-        """That of the penalty plus the certificates of inference."""
-        o = self.objective
-        if not o.has_gap or self.result.certificate is None:
-            return super().gap
-        return super().gap + float(o.mass @ self.result.certificate)
+    def slack(self) -> float:
+        """The certificates of inference."""
+        found = self.result.certificate
+        return 0.0 if found is None else float(self.objective.mass @ found)
 
     @cached_property
     def _covariance(self) -> EntryCovariance | PlanarCovariance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -16,8 +16,12 @@ from ...core.types import RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_level, check_weights
 from ...core.warn import warn
 from ...estimators.convergence import certified_gap, unsettled
+from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights, is_restricted
 from ...estimators.trained import solver_like, training
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
 from ...objectives.information import warn_of_many_weights
+from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS
 from ...report.tables import CoefficientTable
 from ...solvers.frank_wolfe import BlockFrankWolfe
@@ -79,6 +83,11 @@ class MatchingCRF(MatchingModel):
         Threads; None means all cores. The result does not depend on it.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values.
+    constraints : list of constraints, optional
+        Convex sets of weights by the names in `parameter_names_` (``features=``), or by position; see
+        `partita.constraints`. Every iterate satisfies them.
     perfect : bool, optional
         The old name of ``not allow_unmatched``, for one release.
 
@@ -177,6 +186,7 @@ class MatchingCRF(MatchingModel):
         "n_jobs": threads,
         "verbose": verbosity,
         "perfect": instance(bool, what="True, False or None"),
+        **RESTRICTIONS,
     }
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_point",)
 
@@ -198,6 +208,8 @@ class MatchingCRF(MatchingModel):
         verbose: int = 0,
         perfect: bool | None = None,
         forbidden: ArrayLike | Callable[[Any], ArrayLike | None] | None = None,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.allow_unmatched = allow_unmatched
@@ -215,6 +227,8 @@ class MatchingCRF(MatchingModel):
         self.verbose = verbose
         self.perfect = perfect
         self.forbidden = forbidden
+        self.l1 = l1
+        self.constraints = constraints
 
     def _check_combinations(self) -> None:
         if self.likelihood == "bethe" and not self.l2 > 0.0:
@@ -246,7 +260,9 @@ class MatchingCRF(MatchingModel):
         target = self.tol * objective.scale  # for each vertex
         certified = self.l2 > 0.0
         start, tol = self._start(objective.size), 0.0 if certified else self.tol
-        solution = self._minimize(objective, start, tol=tol, gap_tol=target if certified else None)
+        feasible = feasible_weights(self.constraints, NamedWeights.of_features(objective.size, self._names(layout)))
+        whole = restricted(objective, float(self.l1), feasible)
+        solution = self._minimize(whole, start, tol=tol, gap_tol=target if certified else None)
         point: Any = solution.point
         self.parameters_, self.row_parameters_, self.column_parameters_ = layout.split(solution.parameters)
         self.kind_, self.gap_ = layout.kind, certified_gap(point)
@@ -256,19 +272,19 @@ class MatchingCRF(MatchingModel):
         self.likelihood_ = "full" if isinstance(objective, ExactMatchingLikelihood) else "bethe"
         self._forget("_point", "n_oracle_calls_")
         if self.likelihood_ == "full":
-            self._point = point  # for standard errors
+            self._point = smooth_point(point)  # for standard errors
         self._finish(solution, target)
         return self
 
     def _finish(self, solution: Solution, target: float) -> None:
         """Keep how the run went, and warn if it did not go well."""
-        point: Any = solution.point
+        point: Any = smooth_point(solution.point)
         also = ""
         if isinstance(point, DualPoint):  # best matchings only: no messages were passed
             self.n_oracle_calls_ = point.n_calls
         else:
             also = unsettled(*(result for _, result in point.found))
-        if self.likelihood_ == "full" and separated(point):
+        if self.likelihood_ == "full" and not is_restricted(self.l1, self.constraints) and separated(point):
             solution = replace(solution, status=Status.UNBOUNDED)
         elif not also and self.l2 > 0.0 and self.gap_ > target:
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({target:.1e})"
@@ -327,6 +343,7 @@ class MatchingCRF(MatchingModel):
         check_choice("method", method, METHODS)
         if method == "bootstrap":
             return self._bootstrap(draws, random_state)
+        check_errors(self.l1, self.constraints)
         if self.likelihood_ != "full":
             raise ValueError(
                 "standard errors need exact inference; likelihood 'bethe' maximises a surrogate, whose curvature says "

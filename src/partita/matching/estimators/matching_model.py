@@ -61,11 +61,15 @@ class MatchingModel(ListInput, Trained):
     @property
     def parameter_names_(self) -> list[str]:
         check_is_fitted(self)
+        return self._names(self._layout)
+
+    def _names(self, layout: Layout) -> list[str]:
+        """A name for each parameter of a layout."""
         alone = ("row alone", "column alone") if self.bipartite else ("vertex alone", "")
-        named = [(alone[0], self.row_parameters_), (alone[1], self.column_parameters_)]
-        first = parameter_names(self.attributes_) if self.kind_ == "attributes" else []
-        named = named if first else [(self.kind_, self.parameters_), *named]
-        return first + [f"{name}{list(place)}" for name, part in named for place in np.ndindex(part.shape)]
+        shapes = [(name, (count,)) for name, count in zip(alone, layout.alone, strict=True)]
+        first = parameter_names(layout.attributes) if layout.kind == "attributes" else []
+        named = shapes if first else [(layout.kind, layout.shape), *shapes]
+        return first + [f"{name}{list(place)}" for name, shape in named for place in np.ndindex(*shape)]
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()

@@ -228,16 +228,11 @@ class MatchingPoint(PenalizedPoint):
         return out
 
     @cached_property
-    def inference_gap(self) -> float:
-        """The sum of the certificates of inference."""
+    def slack(self) -> float:
+        """The sum of the certificates of inference: with it, `gap` is at least the distance of F from the dual objective at
+        these probabilities."""
         pairs = zip(self.objective.groups, self.found, strict=True)
         return float(sum(float(group.weights @ result.gap) for group, (_, result) in pairs))
-
-    @property
-    def gap(self) -> float:
-        """``||gradient||^2 / (2 l2)`` plus the certificates of inference: at least ``F - minimum``, and at least the
-        distance of F from the dual objective at these probabilities."""
-        return super().gap + self.inference_gap
 
     def along(self, direction: FloatArray) -> DotRay[Self]:
         return DotRay(self, direction)

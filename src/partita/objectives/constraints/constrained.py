@@ -1,56 +1,29 @@
-"""A likelihood over a convex set."""
+"""A likelihood over a convex set, perhaps with an l1 penalty."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from ...core.contracts.capabilities import Capability, HasModel, HasSubspace, Product, QuadraticModel, Subspace
-from ...core.contracts.objective import Objective
-from ...core.contracts.point import Ray
-from ...core.results import FloatArray, IntArray
+from ...core.contracts.capabilities import Capability, CentredModel
+from ...core.results import FloatArray
 from ...numerics.quadratic_program import OPTIMAL, Program, box_by_products, solve_program
+from ..l1 import check_l1, shortest_subgradient
 from ..penalized import OnLikelihood
+from .asked import InnerPoint, InnerRay, ModelledObjective, Plane
 from .conic import solve_conic
 from .conic_refinement import refine
-from .constraint import Constraint
-from .feasibility import check_feasible
 from .feasible_set import FeasibleSet
+from .substitution import Substitution
 
-#: Parameters up to which a program over rows or cones is formed (a matrix of their square).
-SIZE_LIMIT = 8000
 #: Relative accuracy of programs solved by products, and the most products in one.
 PRODUCT_TOLERANCE, MAX_PRODUCTS = 0.02, 400
-
-
-class HasColumns(Protocol):
-    """A feature map with a weight for each output and column: what constraints on coefficients refer to."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def n_columns(self) -> int: ...
-    def columns(self) -> Any:
-        """The places of the weights of each output in the flat vector."""
-        ...
-
-
-def compile_constraints(constraints: Sequence[Constraint], features: HasColumns) -> FeasibleSet:
-    """The flat set of all constraints together; a ValueError names those that conflict."""
-    positions = np.asarray(features.columns())[:, : features.n_columns]
-    parts = [constraint.compile(positions, features.size) for constraint in constraints]
-    whole = FeasibleSet.intersection(features.size, parts)
-    check_feasible(constraints, parts, whole)
-    if not whole.is_box and features.size > SIZE_LIMIT:
-        raise ValueError(
-            f"constraints other than bounds need a {features.size} x {features.size} matrix; the limit is {SIZE_LIMIT}. "
-            "Use Box or Ball(norm=inf) only, or fewer features"
-        )
-    return whole
+#: Size of a weight with an l1 penalty, beside the largest, that is rounding.
+ZERO = 1e-13
 
 
 @dataclass(frozen=True)
@@ -62,71 +35,35 @@ class Multipliers:
     active: Any = field(default=None, repr=False)
 
 
-class CentredModel(QuadraticModel, Protocol):
-    """A quadratic with its center, the gradient there, and what products with it are preconditioned by, if they are."""
-
-    @property
-    def center(self) -> FloatArray: ...
-    @property
-    def gradient0(self) -> FloatArray: ...
-    @property
-    def precondition(self) -> Product | None: ...
-
-
-class Plane(Subspace, Protocol):
-    """A subspace with its basis."""
-
-    @property
-    def basis(self) -> FloatArray: ...
-    def at(self, coordinates: FloatArray) -> InnerPoint: ...
-
-
-class InnerRay(Ray, Protocol):
-    """A half-line."""
-
-    def at(self, step: float) -> tuple[InnerPoint, float]: ...
-
-
-class InnerPoint(HasModel, HasSubspace, Protocol):
-    """A point of the likelihood; its parameters may be moved by rounding."""
-
-    parameters: FloatArray
-
-    def model(self, kind: str) -> CentredModel: ...
-    def subspace(self, directions: Sequence[FloatArray], momentum: bool = False) -> Plane: ...
-    def along(self, direction: FloatArray) -> InnerRay: ...
-
-
-class ModelledObjective(Objective, Protocol):
-    """A penalised objective that offers `Capability.MODEL`: see `PenalizedObjective`."""
-
-    @property
-    def penalty(self) -> FloatArray: ...
-    @property
-    def has_gap(self) -> bool: ...
-    def free_constants(self) -> IntArray: ...
-    def at(self, parameters: FloatArray) -> InnerPoint: ...
-
-
 class Constrained(OnLikelihood[ModelledObjective]):
-    """A likelihood to be minimised over a convex set, never leaving it.
+    """A likelihood, and ``sum_j l1_j |theta_j|`` if there is an l1, to be minimised over a convex set, never leaving it.
 
     The stationarity of a point is judged by its KKT residual: what the multipliers of the last quadratic program leave of
-    the gradient, and the products of multipliers and slacks.
+    the shortest subgradient, and the products of multipliers and slacks. Programs have variables of their own, see
+    `Substitution`.
 
     Parameters
     ----------
     likelihood : PenalizedObjective
-        With quadratic models.
+        Any that is smooth. Without quadratic models of its own it is minimised by those that its gradients suggest.
     feasible : FeasibleSet
         Of the same flat parameters; not empty.
+    l1 : float or array of shape (size,), optional
+        The l1 of each parameter.
     """
 
-    def __init__(self, likelihood: ModelledObjective, feasible: FeasibleSet) -> None:
+    def __init__(self, likelihood: ModelledObjective, feasible: FeasibleSet, l1: float | FloatArray | None = None) -> None:
+        if Capability.SMOOTH not in likelihood.capabilities:
+            raise ValueError(f"constraints need a smooth objective; {type(likelihood).__name__} is not")
         if feasible.size != likelihood.size:
             raise ValueError(f"the set has {feasible.size} parameters, the likelihood {likelihood.size}")
         super().__init__(likelihood)
         self.feasible = feasible
+        given = None if l1 is None else check_l1(l1, self.size)
+        self.l1: FloatArray | None = given if given is not None and given.any() else None
+        self.variables = Substitution(feasible, self.l1)
+        if self.l1 is not None:
+            self.l1 = feasible.mean(self.l1)  # what a group pays together, each of its members pays a share of
         inherited = {Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
         self.capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *inherited})
         self.demands: frozenset[Capability] = frozenset({Capability.CONSTRAINED_STEP})
@@ -134,6 +71,14 @@ class Constrained(OnLikelihood[ModelledObjective]):
     @property
     def blas_threads(self) -> int | None:
         return self.likelihood.blas_threads or 1
+
+    @property
+    def dense_cost(self) -> float:
+        """Programs over bounds and ties need no matrix. Models of what is not convex are bounds, whose steps are short: the
+        curvature that gradients suggest is better (a tenth of the iterations on hidden states)."""
+        if not self.likelihood.convex:
+            return np.inf
+        return 1.0 if self.feasible.is_box else self.likelihood.dense_cost
 
     def at(self, parameters: FloatArray) -> ConstrainedPoint:
         """The objective seen from feasible `parameters`."""
@@ -151,42 +96,52 @@ class Constrained(OnLikelihood[ModelledObjective]):
         """The nearest feasible parameters."""
         x = np.asarray(parameters, dtype=np.float64)
         if self.feasible.is_box or self.feasible.contains(x):
-            return self.feasible.snap(x)
-        solved = self._program(np.eye(self.size), np.zeros(self.size), x, None)
+            return self.feasible.snap(self.feasible.mean(x))
+        plain = Substitution(self.feasible, None)
+        z = self.feasible.snap(self.feasible.mean(x))[plain.first]
+        unit = np.diag(np.bincount(plain.T.indices).astype(np.float64))
+        solved = self._program(plain, unit, plain.T.T @ (plain.join(z) - x), z, None)
         if solved is None or not self.feasible.contains(solved[0]):
             raise ValueError("no feasible start was found: the constraints leave no room, or are badly scaled")
         return solved[0]
 
     def _program(
-        self, C: FloatArray, g: FloatArray, center: FloatArray, guess: Any
+        self, variables: Substitution, C: FloatArray, g: FloatArray, center: FloatArray, guess: Any
     ) -> tuple[FloatArray, Multipliers] | None:
-        """``min 1/2 s'Cs + g's`` over feasible ``center + s``; None if the program was not solved."""
-        feasible = self.feasible
+        """``min 1/2 s'Cs + g's`` over feasible ``center + s`` in these variables; None if it was not solved."""
+        feasible = variables.feasible
         if feasible.cones:
             conic = refine(solve_conic(C, g, feasible, center), C, g, feasible, center)
             multipliers = Multipliers(conic.row_multipliers, conic.cone_multipliers)
-            return (feasible.snap(conic.x), multipliers) if conic.solved else None
+            return (self._settled(variables, conic.x), multipliers) if conic.solved else None
         values, (low, high) = feasible.row_values(center), feasible.row_bounds()
         program = Program(C, g, feasible.lower - center, feasible.upper - center, feasible.rows, low - values, high - values)
         result = solve_program(program, guess)
         if result.status != OPTIMAL:
             return None
-        side = result.active[: self.size]
-        x = np.where(side < 0, feasible.lower, np.where(side > 0, feasible.upper, center + result.x))
-        return feasible.snap(x), Multipliers(result.row_multipliers, (), result.active)
+        z = _on_sides(result.active[: len(g)], feasible, center + result.x)
+        return self._settled(variables, z), Multipliers(result.row_multipliers, (), result.active)
+
+    def _settled(self, variables: Substitution, z: FloatArray) -> FloatArray:
+        """Parameters from variables of a program, without the rounding that can be removed."""
+        x = self.feasible.snap(variables.join(z))
+        if self.l1 is not None:  # rows that hold weights together leave rounding where the penalty has its kink
+            x[(self.l1 > 0.0) & (np.abs(x) <= ZERO * (1.0 + float(np.abs(x).max(initial=0.0))))] = 0.0
+        return x
 
     def minimizer(self, model: CentredModel, guess: Any) -> tuple[FloatArray, Multipliers] | None:
-        """Where a quadratic model is smallest within the set."""
-        center = model.center
+        """Where a quadratic model is smallest within the set, with the l1 penalty."""
+        own = self.variables
+        center, g = own.split(model.center), own.pull(model.gradient0)
         if self.feasible.is_box and model.precondition is not None:
-            lower, upper = self.feasible.lower - center, self.feasible.upper - center
-            step, _ = box_by_products(
-                *(model.matvec, model.gradient0, lower, upper, model.precondition, PRODUCT_TOLERANCE, MAX_PRODUCTS)
-            )
-            x = np.where(step <= lower, self.feasible.lower, np.where(step >= upper, self.feasible.upper, center + step))
-            return self.feasible.snap(x), self.no_multipliers
-        C = model.matrix()
-        return self._program(self._without_gauge(C), model.gradient0, center, guess)
+            lower, upper = own.feasible.lower - center, own.feasible.upper - center
+            product, precondition = own.product(model.matvec), own.preconditioner(model.precondition)
+            limits = (PRODUCT_TOLERANCE, MAX_PRODUCTS)
+            step, _ = box_by_products(product, g, lower, upper, precondition, *limits, own.partners)
+            z = _on_sides((step >= upper).astype(np.int8) - (step <= lower), own.feasible, center + step)
+            return self._settled(own, z), self.no_multipliers
+        C = own.matrix(self._without_gauge(model.matrix()))
+        return self._program(own, C, g, center, guess)
 
     def _without_gauge(self, C: FloatArray) -> FloatArray:
         """C with curvature along "the same intercept in every class", which nothing else determines."""
@@ -196,6 +151,15 @@ class Constrained(OnLikelihood[ModelledObjective]):
         C = C.copy()
         C[np.ix_(where, where)] += np.diag(C)[where].mean() / len(where)
         return C
+
+    def penalty_on_size(self, theta: FloatArray) -> float:
+        """``sum_j l1_j |theta_j|``."""
+        return 0.0 if self.l1 is None else float((self.l1 * np.abs(theta)).sum())
+
+
+def _on_sides(side: Any, feasible: FeasibleSet, z: FloatArray) -> FloatArray:
+    """z with the variables that are on a bound exactly there."""
+    return np.where(side < 0, feasible.lower, np.where(side > 0, feasible.upper, z))
 
 
 class ConstrainedPoint:
@@ -214,23 +178,34 @@ class ConstrainedPoint:
         return self.inner
 
     @property
+    def unrestricted(self) -> InnerPoint:
+        """The same: quadratic models are of the likelihood."""
+        return self.inner
+
+    @property
     def parameters(self) -> FloatArray:
         return self.inner.parameters
 
-    @property
+    @cached_property
     def value(self) -> float:
-        return self.inner.value
+        return self.inner.value + self.objective.penalty_on_size(self.parameters)
 
     @cached_property
-    def slope(self) -> FloatArray:
-        """What rows and cones leave of the gradient: bounds must hold the rest."""
+    def smooth_slope(self) -> FloatArray:
+        """What ties, rows and cones leave of the gradient of the smooth part."""
         feasible = self.objective.feasible
         left = self.inner.gradient
         if feasible.rows is not None:
             left = left - feasible.rows.T @ self.multipliers.rows
         for cone, z in zip(feasible.cones, self.multipliers.cones, strict=True):
             left = left + cone.matrix.T @ z
-        return np.asarray(left)
+        return feasible.mean(np.asarray(left))
+
+    @cached_property
+    def slope(self) -> FloatArray:
+        """What the l1 penalty leaves of that: bounds must hold the rest."""
+        l1 = self.objective.l1
+        return self.smooth_slope if l1 is None else shortest_subgradient(self.smooth_slope, l1, self.parameters)
 
     @cached_property
     def held(self) -> FloatArray:
@@ -269,17 +244,25 @@ class ConstrainedPoint:
     def gap(self) -> float:
         """A bound on ``F - optimum``; inf without penalty.
 
-        For every feasible x, ``F(x) >= F + g'(x - theta) + 1/2 |x - theta|^2_penalty``. Multipliers of rows and cones of
-        the right sign bound their part of the linear term by the slack products. What they leave, a slope for every
-        parameter, is minimised with the penalty within the bounds: a way of ``slope / penalty``, or to the bound if that
-        is nearer. So the gap is continuous in the distance to bounds.
+        For every feasible x, ``F(x) >= F + g'(x - theta) + 1/2 |x - theta|^2_penalty + l1'(|x| - |theta|)``, where g is the
+        gradient of the smooth part. Multipliers of rows and cones of the right sign bound their part of the linear term by
+        the slack products. What they leave is minimised for every parameter by itself, within its bounds. So the gap is
+        continuous in the distance to bounds.
         """
-        likelihood = self.objective.likelihood
+        likelihood, feasible, theta = self.objective.likelihood, self.objective.feasible, self.parameters
         if not likelihood.has_gap:
             return np.inf
-        penalty, slope = likelihood.penalty, np.abs(self.slope)
-        way = np.minimum(self.objective.feasible.bound_slack(self.parameters, self.slope), slope / penalty)
-        return float(self.complementarity.sum() + np.sum(way * (slope - 0.5 * penalty * way)))
+        penalty, slope = feasible.mean(likelihood.penalty), self.smooth_slope
+        if self.objective.l1 is None:
+            way = np.minimum(feasible.bound_slack(theta, slope), np.abs(slope) / penalty)
+            gains = way * (np.abs(slope) - 0.5 * penalty * way)
+        else:
+            l1 = self.objective.l1
+            best = theta - slope / penalty
+            best = np.clip(np.sign(best) * np.maximum(np.abs(best) - l1 / penalty, 0.0), feasible.lower, feasible.upper)
+            way = best - theta
+            gains = np.maximum(-(slope * way + l1 * (np.abs(best) - np.abs(theta)) + 0.5 * penalty * way * way), 0.0)
+        return float(self.complementarity.sum() + gains.sum()) + self.inner.slack
 
     @property
     def active(self) -> bool:
@@ -302,7 +285,11 @@ class ConstrainedPoint:
 
     def constrained_step(self, kind: str) -> ConstrainedRay | None:
         """The ray to the feasible minimiser of the model of `kind`; None if that could not be found."""
-        found = self.objective.minimizer(self.model(kind), self.multipliers.active)
+        return self.step_within(self.model(kind))
+
+    def step_within(self, model: CentredModel) -> ConstrainedRay | None:
+        """The same for any quadratic model of the smooth part that touches it here."""
+        found = self.objective.minimizer(model, self.multipliers.active)
         if found is None:
             return None
         target, multipliers = found
@@ -326,7 +313,13 @@ class ConstrainedSubspace:
         return self.inner.dimension
 
     def evaluate(self, coordinates: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        return self.inner.evaluate(coordinates)
+        value, gradient, hessian = self.inner.evaluate(coordinates)
+        l1 = self.origin.objective.l1
+        if l1 is None:
+            return value, gradient, hessian
+        x = self.origin.parameters + coordinates @ self.inner.basis
+        slopes = np.asarray(self.inner.basis @ (l1 * np.sign(x)))
+        return value + self.origin.objective.penalty_on_size(x), gradient + slopes, hessian
 
     def reach(self, coordinates: FloatArray, move: FloatArray) -> float:
         """The largest t for which ``coordinates + t move`` is known to be feasible."""
@@ -354,20 +347,30 @@ class ConstrainedRay:
     def direction(self) -> FloatArray:
         return self.inner.direction
 
+    @cached_property
+    def rise(self) -> float:
+        """By how much the l1 penalty is larger at the target; on the way there it is at most the share of this."""
+        o = self.origin.objective
+        return o.penalty_on_size(self.target) - o.penalty_on_size(self.origin.parameters)
+
     @property
     def slope(self) -> float:
-        """The derivative of the objective at step 0."""
-        return float(self.origin.inner.gradient @ self.direction)
+        """The derivative of the objective at step 0, where the penalty counts as it does from there to the target."""
+        return float(self.origin.inner.gradient @ self.direction) + self.rise
 
     @property
     def reach(self) -> float:
-        """The largest step known to stay feasible, at least 1."""
-        return max(1.0, self.origin.objective.feasible.reach(self.origin.parameters, self.direction))
+        """The largest step known to stay feasible and, with an l1 penalty, on this side of its kinks; at least 1."""
+        start, furthest = self.origin.parameters, np.inf
+        if self.origin.objective.l1 is not None:
+            nearer = start * (start - self.target) > 0.0
+            furthest = float((start[nearer] / (start[nearer] - self.target[nearer])).min(initial=np.inf))
+        return max(1.0, min(furthest, self.origin.objective.feasible.reach(start, self.direction)))
 
     def at(self, step: float) -> tuple[ConstrainedPoint, float]:
         inner, slope = self.inner.at(step)
         theta = self.target if step == 1.0 else self.origin.objective.feasible.snap(inner.parameters)
-        return self.origin._wrapped(inner, theta, self.multipliers), slope
+        return self.origin._wrapped(inner, theta, self.multipliers), slope + self.rise
 
     def stay(self) -> ConstrainedPoint:
         """The origin with the target's multipliers."""

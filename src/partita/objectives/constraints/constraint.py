@@ -1,20 +1,35 @@
-"""What constraints on the coefficients share: comparison by value, a short text, the selection of a part of ``coef_``."""
+"""What constraints on weights share: comparison by value, a short text, and how they say which weights they are about."""
 
 from __future__ import annotations
 
 import numbers
-from dataclasses import MISSING, fields
+from collections.abc import Hashable, Iterable
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .feasible_set import FeasibleSet
+from .named import NamedWeights
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Constraint:
-    """A convex set of coefficients; those that there are, such as `Box`, are in `sets`."""
+    """A convex set of weights; those that there are, such as `Box`, are in `sets`.
 
+    Parameters
+    ----------
+    labels : list of labels, optional
+        Only weights for these labels, by name (`classes` has positions).
+    transitions : list of pairs of labels, optional
+        Only the weights of these pairs: labels that follow each other in a chain, or stand at the ends of an edge.
+    factors : list, optional
+        Only the weights of these factors: tuples of variables of a `MarkovNetwork`, names of factors of a `GraphCRF`.
+    """
+
+    labels: Any = None
+    transitions: Any = None
+    factors: Any = None
     _arrays: ClassVar[tuple[str, ...]] = ()
 
     def _freeze(self) -> None:
@@ -32,7 +47,17 @@ class Constraint:
                 raise ValueError(f"{name} must not contain NaN")
         for name in ("classes", "features"):
             if getattr(self, name, None) is not None:
-                object.__setattr__(self, name, _positions(name, getattr(self, name)))
+                object.__setattr__(self, name, _places(name, getattr(self, name)))
+        for name in ("labels", "transitions", "factors"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _names(name, getattr(self, name)))
+        chosen = [self.transitions, self.factors]
+        inside = [self.labels, getattr(self, "classes", None), getattr(self, "features", None)]
+        given = sum(choice is not None for choice in chosen)
+        if given > 1 or (given and any(choice is not None for choice in inside)):
+            raise ValueError("give either transitions, or factors, or features and labels (or classes)")
+        if self.labels is not None and getattr(self, "classes", None) is not None:
+            raise ValueError("give either labels, by name, or classes, by position")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -43,34 +68,34 @@ class Constraint:
         return hash(type(self))  # equal values may have different texts
 
     def __repr__(self) -> str:
-        shown = [f for f in fields(self) if f.default is MISSING or not _same(getattr(self, f.name), f.default)]  # type: ignore[arg-type]
+        shown = [f for f in fields(self) if f.default is MISSING or not _same(getattr(self, f.name), f.default)]
         return f"{type(self).__name__}({', '.join(f'{f.name}={_short(getattr(self, f.name))}' for f in shown)})"
 
-    def _part(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions in the flat vector of the selected part of ``coef_``."""
-        rows, columns = positions.shape
-        classes = _within(self, "classes", getattr(self, "classes", None), rows)
-        features = _within(self, "features", getattr(self, "features", None), columns)
-        return np.asarray(positions[np.ix_(classes, features)])
-
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
-        """The set of flat vectors of length `size` that satisfy it; `positions` is where ``coef_`` lies in them."""
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
+        """The set of flat vectors that satisfy it; `weights` says where which weight lies in them."""
         raise NotImplementedError
 
 
-def _positions(name: str, value: Any) -> tuple[int, ...]:
-    items = [value] if isinstance(value, numbers.Integral) else list(np.asarray(value).tolist())
+def _places(name: str, value: Any) -> tuple[Any, ...]:
+    """Positions, or names of features."""
+    items = [value] if isinstance(value, numbers.Integral | str) else list(value)
+    named = name == "features" and all(isinstance(item, str | tuple) for item in items)
+    if items and named:
+        return tuple(items)
+    items = list(np.asarray(items).tolist())
     if not items or not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
-        raise ValueError(f"{name} must be positions, integers counted from 0; got {value!r}")
+        raise ValueError(
+            f"{name} must be positions, integers counted from 0{' or names' if name == 'features' else ''}; got {value!r}"
+        )
     return tuple(int(item) for item in items)
 
 
-def _within(owner: Any, name: str, value: tuple[int, ...] | None, count: int) -> Any:
-    if value is None:
-        return np.arange(count)
-    if min(value) < 0 or max(value) >= count or len(set(value)) < len(value):
-        raise ValueError(f"{name} of {owner!r} must be distinct positions from 0 to {count - 1}; got {value}")
-    return np.array(value)
+def _names(name: str, value: Any) -> tuple[Hashable, ...]:
+    """Names as a tuple, lists within them as tuples."""
+    if isinstance(value, str) or not isinstance(value, Iterable) or not len(items := list(value)):
+        raise ValueError(f"{name} must be a list of names, got {value!r}")
+    plain = [item.item() if isinstance(item, np.generic) else item for item in items]
+    return tuple(tuple(item) if isinstance(item, list | np.ndarray) else item for item in plain)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -11,6 +11,10 @@ from scipy.optimize import linprog
 
 from .conic import solve_conic
 from .feasible_set import FeasibleSet
+from .substitution import Substitution
+
+#: Variables up to which a program over rows or cones is formed (a matrix of their square).
+SIZE_LIMIT = 8000
 
 T = TypeVar("T")
 
@@ -19,6 +23,8 @@ def is_empty(feasible: FeasibleSet) -> bool:
     """Whether no vector satisfies the constraints: by bounds alone, by a linear program, or with cones by Clarabel."""
     if np.any(feasible.lower > feasible.upper):
         return True
+    if feasible.ties:
+        feasible = Substitution(feasible, None).feasible
     if feasible.is_box or feasible.contains(np.clip(0.0, feasible.lower, feasible.upper)):
         return False
     if feasible.cones:
@@ -60,3 +66,16 @@ def check_feasible(names: Sequence[Any], parts: Sequence[FeasibleSet], whole: Fe
     if len(texts) == 1:
         raise ValueError(f"constraint {texts[0]} cannot hold: no coefficients satisfy it")
     raise ValueError(f"constraints {', '.join(texts[:-1])} and {texts[-1]} cannot hold together")
+
+
+def intersected(names: Sequence[Any], parts: Sequence[FeasibleSet], size: int) -> FeasibleSet:
+    """The set of all parts together; a ValueError names those that conflict, and a set that is too large."""
+    whole = FeasibleSet.intersection(size, parts)
+    check_feasible(names, parts, whole)
+    count = size if whole.numbers is None else int(whole.numbers.max()) + 1
+    if not whole.is_box and count > SIZE_LIMIT:
+        raise ValueError(
+            f"constraints other than bounds and ties need a {count} x {count} matrix, {8e-9 * count**2:.1f} GB and more; "
+            f"the limit is {SIZE_LIMIT} weights. Use Box, Ties or Ball(norm=inf) only, or fewer features"
+        )
+    return whole

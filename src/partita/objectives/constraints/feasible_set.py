@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,10 @@ class Cone:
 
 @dataclass(frozen=True)
 class FeasibleSet:
-    """``lower <= x <= upper``, ``row_lower <= rows x <= row_upper``, x in every cone; groups in `ties` share one value."""
+    """``lower <= x <= upper``, ``row_lower <= rows x <= row_upper``, x in every cone; groups in `ties` share one value.
+
+    Ties are no rows: programs over the set have one variable for each group.
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -87,6 +91,14 @@ class FeasibleSet:
     def everything(size: int) -> FeasibleSet:
         """The whole space."""
         return FeasibleSet(np.full(size, -np.inf), np.full(size, np.inf))
+
+    @staticmethod
+    def tied(numbers: NDArray[np.int64]) -> FeasibleSet:
+        """Vectors whose entries with the same number are equal."""
+        order = np.argsort(numbers, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+        whole = FeasibleSet.everything(len(numbers))
+        return FeasibleSet(whole.lower, whole.upper, ties=tuple(group for group in groups if len(group) > 1))
 
     @staticmethod
     def intersection(size: int, parts: Sequence[FeasibleSet]) -> FeasibleSet:
@@ -116,7 +128,24 @@ class FeasibleSet:
 
     @property
     def is_box(self) -> bool:
+        """Whether there are bounds and ties only, which need no matrix."""
         return self.rows is None and not self.cones
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64] | None:
+        """The variable of each entry; None if no entries are tied."""
+        if not self.ties:
+            return None
+        leader = np.arange(self.size)
+        for group in self.ties:
+            leader[group] = group.min()
+        return np.asarray(np.unique(leader, return_inverse=True)[1], dtype=np.int64)
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """x with the mean of its group in place of every tied entry."""
+        if self.numbers is None:
+            return x
+        return np.asarray((np.bincount(self.numbers, x) / np.bincount(self.numbers))[self.numbers])
 
     def row_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Both sides of the rows; empty without rows."""
@@ -134,6 +163,9 @@ class FeasibleSet:
             room = ROUNDING * (1.0 + np.asarray(abs(self.rows) @ np.abs(x)))
             excess = np.maximum(self.row_lower - values, values - self.row_upper)
             worst = max(worst, float(np.where(excess > room, excess, 0.0).max(initial=0.0)))
+        if self.ties:
+            apart = np.abs(x - self.mean(x))
+            worst = max(worst, float(np.where(apart > ROUNDING * (1.0 + np.abs(x)), apart, 0.0).max(initial=0.0)))
         for cone in self.cones:
             excess = cone.violation(x)
             worst = max(worst, excess if excess > CONIC_ROUNDING * (1.0 + float(np.abs(x).max(initial=0.0))) else 0.0)
@@ -153,10 +185,14 @@ class FeasibleSet:
             for cone in self.cones:
                 if cone.ball is not None:
                     snapped = cone.ball.pull(snapped, (snapped == self.lower) | (snapped == self.upper))
-        for group in self.ties:
-            values, low, high = snapped[group], self.lower[group[0]], self.upper[group[0]]
-            snapped[group] = low if np.any(values <= low) else high if np.any(values >= high) else values[0]
-        return snapped
+        if self.numbers is None:
+            return snapped
+        low, high = (np.full(self.numbers.max() + 1, fill) for fill in (np.inf, -np.inf))
+        np.minimum.at(low, self.numbers, snapped)
+        np.maximum.at(high, self.numbers, snapped)
+        low, high, together = low[self.numbers], high[self.numbers], self.mean(snapped)
+        together = np.where(high >= self.upper, self.upper, np.clip(together, low, high))
+        return np.where(low == high, snapped, np.where(low <= self.lower, self.lower, together))
 
     def bound_slack(self, x: FloatArray, slope: FloatArray) -> FloatArray:
         """The way from x to the bound that holds up a fall along `-slope`; inf without a bound."""
@@ -182,7 +218,9 @@ class FeasibleSet:
         return furthest
 
     def tight(self, x: FloatArray) -> bool:
-        """Whether a bound or a row holds with equality, up to rounding, at x."""
+        """Whether a bound or a row holds with equality, up to rounding, at x; ties always do."""
+        if self.ties:
+            return True
         room = 1e-9 * (1.0 + np.abs(x))
         if np.any((x <= self.lower + room) | (x >= self.upper - room)):
             return True

@@ -1,24 +1,29 @@
-"""Convex constraints on the coefficients, as users write them, and their compilation into a flat set.
+"""Convex constraints on weights, as users write them, and their compilation into a flat set.
 
-Every constraint speaks of ``coef_`` (classes x features; one row for two classes) or, with ``classes=`` and ``features=``
-(positions), of the part of it that these select. Intercepts are never constrained.
+Of `SoftmaxRegression` and `LatentSoftmax`, a constraint speaks of ``coef_`` (classes x features; one row for two classes,
+one for each hidden state) and never of intercepts; of other models, of all weights, one after another as in ``parameters_``.
+``features=`` (positions or names), ``classes=`` (positions) or ``labels=`` (names) select a part of the weights of features
+for labels, ``transitions=`` those of pairs of labels, ``factors=`` those of factors. What has no weight in the model is left
+out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...core.stored import stored
 from ...core.validation import check_flag, check_real
 from .conic import canonical_cone, norm_ball
 from .constraint import Constraint
+from .feasibility import intersected
 from .feasible_set import FeasibleSet, merged_groups
+from .named import HasColumns, NamedWeights
 
 
 def _rows(entries: list[tuple[Any, Any]], size: int) -> Any:
@@ -72,12 +77,13 @@ class Box(Constraint):
         if np.any(np.asarray(self.lower) == np.inf) or np.any(np.asarray(self.upper) == -np.inf):
             raise ValueError(f"lower must be below inf and upper above -inf, got {self!r}")
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
-        part = self._part(positions)
-        whole = FeasibleSet.everything(size)
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
+        part = weights.part(self)
+        whole = FeasibleSet.everything(weights.size)
         for name, side in (("lower", whole.lower), ("upper", whole.upper)):
             try:
-                side[part] = np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), part.shape)
+                values = np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), part.shape)
+                side[part[part >= 0]] = values[part >= 0]
             except ValueError:
                 came = np.shape(getattr(self, name))
                 raise ValueError(f"{name} of {self!r} must broadcast to coef_'s part {part.shape}, got {came}") from None
@@ -126,8 +132,8 @@ class Linear(Constraint):
         if self.equal is not None and not np.isfinite(self.equal).all():
             raise ValueError(f"equal must be finite, got {self.equal!r}")
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
-        part = self._part(positions)
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
+        part = weights.part(self)
         A = np.asarray(self.A)
         if A.shape[1:] not in (part.shape, (part.size,)):
             raise ValueError(
@@ -135,9 +141,10 @@ class Linear(Constraint):
             )
         flat = A.reshape(len(A), -1)
         where = part.ravel()
-        entries = [(where[row != 0.0], row[row != 0.0]) for row in flat]
+        used = (flat != 0.0) & (where >= 0)  # what has no weight counts as zero
+        entries = [(where[own], row[own]) for row, own in zip(flat, used, strict=True)]
         lower, upper = (self.equal, self.equal) if self.equal is not None else (self.lower, self.upper)
-        return _row_set(size, _rows(entries, size), lower, upper)
+        return _row_set(weights.size, _rows(entries, weights.size), lower, upper)
 
 
 @stored
@@ -148,10 +155,12 @@ class Ties(Constraint):
     Parameters
     ----------
     groups : list of lists of (class, feature), optional
-        Each group shares a value.
-    features : positions, optional
+        Each group shares a value. Both by position, or by name.
+    features : positions or names, optional
         Instead of groups: these columns share one value in each selected class.
     classes : positions, optional
+    labels, transitions, factors : lists, optional
+        As for all constraints. The transitions that are listed share one value; factors that are listed share their tables.
 
     Examples
     --------
@@ -168,26 +177,32 @@ class Ties(Constraint):
 
     def __post_init__(self) -> None:
         self._freeze()
-        if (self.groups is None) == (self.features is None):
-            raise ValueError("Ties needs either groups of (class, feature) pairs, or features")
+        selected = [self.features, self.labels, self.classes, self.transitions, self.factors]
+        if (self.groups is None) == all(choice is None for choice in selected):
+            raise ValueError(
+                "Ties needs either groups of (class, feature) pairs, or features (or labels, transitions, factors)"
+            )
         if self.groups is not None:
             try:
-                groups = tuple(tuple((int(c), int(f)) for c, f in group) for group in self.groups)
+                groups = tuple(tuple((_plain(c), _plain(f)) for c, f in group) for group in self.groups)
             except (TypeError, ValueError):
                 raise ValueError(f"groups must be lists of (class, feature) pairs, got {self.groups!r}") from None
             object.__setattr__(self, "groups", groups)
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
         if self.groups is None:
-            ties = [row for row in self._part(positions) if len(row) > 1]
+            part = weights.part(self)
+            rows = part.T if self.factors is not None and len(part) > 1 else part
+            ties = [row[row >= 0] for row in rows]
         else:
-            rows, columns = positions.shape
-            if not all(0 <= c < rows and 0 <= f < columns for group in self.groups for c, f in group):
-                raise ValueError(f"groups of {self!r} must lie within coef_, {rows} x {columns}")
-            ties = [np.array([positions[c, f] for c, f in group]) for group in self.groups if len(group) > 1]
-        ties = merged_groups(ties)
-        entries = [(np.array([other, group[0]]), np.array([1.0, -1.0])) for group in ties for other in group[1:]]
-        return _row_set(size, _rows(entries, size), 0.0, 0.0, ties=tuple(ties))
+            ties = [np.array([weights.place(pair, self) for pair in group]) for group in self.groups]
+        whole = FeasibleSet.everything(weights.size)
+        return FeasibleSet(whole.lower, whole.upper, ties=tuple(merged_groups(ties)))
+
+
+def _plain(item: Any) -> Any:
+    """A name, or a position as an integer."""
+    return item if isinstance(item, str | tuple) else int(item)
 
 
 @stored
@@ -218,11 +233,12 @@ class Monotone(Constraint):
         self._freeze()
         check_flag("increasing", self.increasing)
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
         sign = 1.0 if self.increasing else -1.0
         step = np.array([-sign, sign])
-        entries = [(pair, step) for row in self._part(positions) for pair in np.column_stack([row[:-1], row[1:]])]
-        return _row_set(size, _rows(entries, size), 0.0, np.inf)
+        rows = [row[row >= 0] for row in weights.part(self)]
+        entries = [(pair, step) for row in rows for pair in np.column_stack([row[:-1], row[1:]])]
+        return _row_set(weights.size, _rows(entries, weights.size), 0.0, np.inf)
 
 
 @stored
@@ -251,12 +267,13 @@ class Simplex(Constraint):
         self._freeze()
         check_real("total", self.total, minimum=0.0)
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
-        part = self._part(positions)
-        lower = np.full(size, -np.inf)
-        lower[part] = 0.0
-        entries = [(row, np.ones(len(row))) for row in part]
-        return _row_set(size, _rows(entries, size), self.total, self.total, box_lower=lower)
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
+        part = weights.part(self)
+        lower = np.full(weights.size, -np.inf)
+        lower[part[part >= 0]] = 0.0
+        rows = [row[row >= 0] for row in part]
+        entries = [(row, np.ones(len(row))) for row in rows if len(row)]
+        return _row_set(weights.size, _rows(entries, weights.size), self.total, self.total, box_lower=lower)
 
 
 @stored
@@ -299,19 +316,20 @@ class Ball(Constraint):
         if not np.isfinite(self.center).all():
             raise ValueError(f"center must be finite, got {self.center!r}")
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
-        part = self._part(positions)
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
+        part = weights.part(self)
         try:
             center = np.array(np.broadcast_to(np.asarray(self.center, dtype=np.float64), part.shape))
         except ValueError:
             came = np.shape(self.center)
             raise ValueError(f"center of {self!r} must broadcast to coef_'s part {part.shape}, got {came}") from None
-        whole = FeasibleSet.everything(size)
+        whole, there = FeasibleSet.everything(weights.size), part >= 0
         if self.norm == np.inf:
-            whole.lower[part], whole.upper[part] = center - self.radius, center + self.radius
+            whole.lower[part[there]], whole.upper[part[there]] = center[there] - self.radius, center[there] + self.radius
             return whole
-        pairs = zip(part, center, strict=True) if self.per_class else [(part.ravel(), center.ravel())]
-        cones = tuple(norm_ball(where, middle, float(self.radius), int(self.norm), size) for where, middle in pairs)
+        rows = [(p[t], c[t]) for p, c, t in zip(part, center, there, strict=True) if t.any()]
+        pairs = rows if self.per_class else [(part[there], center[there])]
+        cones = tuple(norm_ball(where, middle, float(self.radius), int(self.norm), weights.size) for where, middle in pairs)
         return FeasibleSet(whole.lower, whole.upper, cones=cones)
 
 
@@ -322,7 +340,10 @@ class CvxpySet(Constraint):
     Parameters
     ----------
     function : callable
-        Takes a cvxpy expression of the shape of ``coef_`` and returns a list of cvxpy constraints.
+        Takes a cvxpy expression of the shape of ``coef_``, or of the matrix of weights that `labels`, `transitions` or
+        `factors` select, and returns a list of cvxpy constraints. Of other models than `SoftmaxRegression` and
+        `LatentSoftmax` without such a selection, and where some of the selected have no weight or are a single row, the
+        weights come as a vector.
 
     Examples
     --------
@@ -336,14 +357,17 @@ class CvxpySet(Constraint):
     function: Any
 
     def __post_init__(self) -> None:
+        self._freeze()
         if not callable(self.function):
             raise ValueError(
                 f"function must take a cvxpy expression and return a list of constraints; got {self.function!r}"
             )
 
-    def compile(self, positions: NDArray[np.int64], size: int) -> FeasibleSet:
-        whole = FeasibleSet.everything(size)
-        return FeasibleSet(whole.lower, whole.upper, cones=(canonical_cone(self.function, positions, size),))
+    def compile(self, weights: NamedWeights) -> FeasibleSet:
+        whole, part = FeasibleSet.everything(weights.size), weights.part(self)
+        complete = len(part) > 1 and bool((part >= 0).all())
+        part = part if complete or weights.whole is None else part[part >= 0]
+        return FeasibleSet(whole.lower, whole.upper, cones=(canonical_cone(self.function, part, weights.size),))
 
 
 def check_constraints(constraints: Any) -> tuple[Constraint, ...]:
@@ -358,3 +382,9 @@ def check_constraints(constraints: Any) -> tuple[Constraint, ...]:
         if not isinstance(item, Constraint):
             raise ValueError(f"constraints must hold objects such as Box(lower=0.0), got {item!r} ({type(item).__name__})")
     return items
+
+
+def compile_constraints(constraints: Sequence[Constraint], weights: NamedWeights | HasColumns) -> FeasibleSet:
+    """The flat set of all constraints together; a ValueError names those that conflict."""
+    named = weights if isinstance(weights, NamedWeights) else NamedWeights.of_columns(weights)
+    return intersected(constraints, [constraint.compile(named) for constraint in constraints], named.size)

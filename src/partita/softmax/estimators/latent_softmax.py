@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ...core import Solver
+from ...core import Objective, Solver
 from ...core.arrays.potentials import real_array
 from ...core.arrays.simplex import normalized
 from ...core.errors import ModelFileError
@@ -28,8 +29,14 @@ from ...estimators.classifier import ClassProbabilities
 from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from ...estimators.restarts import end_values
+from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights, is_restricted
 from ...estimators.trained import Trained, solver_like, training
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.feasible_set import FeasibleSet
+from ...objectives.constraints.named import NamedWeights
+from ...objectives.constraints.units import in_units
 from ...objectives.information import warn_of_many_weights
+from ...objectives.restricted import restricted
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...solvers.lbfgs import LBFGS
 from ...solvers.named import make_solver
@@ -80,11 +87,13 @@ def _init(name: str, value: Any) -> None:
 
 
 class Problem(NamedTuple):
-    """A mixture in each class on the rows of data in standard units."""
+    """A mixture in each class on the rows of data in standard units: what is minimised, and the set of users' weights."""
 
     classes: LabelArray
     columns: StandardColumns
     objective: LatentLikelihood
+    target: Objective
+    feasible: FeasibleSet | None
 
 
 class LatentSoftmax(ClassProbabilities, Trained):
@@ -126,6 +135,12 @@ class LatentSoftmax(ClassProbabilities, Trained):
         Threads; None means all cores. The result does not depend on it.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float, default 0.0
+        Strength of a penalty on the absolute values of `coef_`. The optimum is a local one, as without it.
+    constraints : list of constraints, optional
+        Convex sets of the entries of `coef_`, which is ``(n_classes * n_hidden, n_features)`` to them; see
+        `partita.constraints`. A class by name (``labels=``) is all of its hidden states. Every iterate satisfies them; the
+        optimum is a local one, as without them.
 
     Attributes
     ----------
@@ -177,6 +192,7 @@ class LatentSoftmax(ClassProbabilities, Trained):
         "random_state": seed,
         "n_jobs": threads,
         "verbose": verbosity,
+        **RESTRICTIONS,
     }
 
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_problem_ended",)
@@ -203,6 +219,8 @@ class LatentSoftmax(ClassProbabilities, Trained):
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.n_hidden = n_hidden
         self.l2 = l2
@@ -216,6 +234,8 @@ class LatentSoftmax(ClassProbabilities, Trained):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -237,15 +257,15 @@ class LatentSoftmax(ClassProbabilities, Trained):
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, rows.shape[1], bool(self.fit_intercept))
         problem = self._problem(rows, classes, allowed, weights)
-        objective: Any = problem.objective
         best, solutions = self._minimize_from(
-            objective, self._starts(problem, given), self._chosen_solver(problem.objective), self.n_jobs
+            problem.target, self._starts(problem, given), self._chosen_solver(problem.objective), self.n_jobs
         )
         self._store(problem, best, solutions)
         return self
 
     def _problem(self, rows: Any, classes: LabelArray, allowed: NDArray[np.bool_], weights: FloatArray) -> Problem:
-        columns = StandardColumns(rows, weights, float(self.l2), bool(self.fit_intercept))
+        rotate = not is_restricted(self.l1, self.constraints)  # which are about single columns
+        columns = StandardColumns(rows, weights, float(self.l2), bool(self.fit_intercept), rotate)
         objective = latent_objective(
             *(columns.rows, allowed),
             n_hidden=self.n_hidden,
@@ -254,7 +274,16 @@ class LatentSoftmax(ClassProbabilities, Trained):
             weights=weights,
             workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
         )
-        return Problem(classes, columns, objective)
+        features = linear(objective)
+        units = features.pack(np.tile(1.0 / columns.spread, (features.n_outputs, 1)), np.ones(features.n_outputs))
+        l1 = self.l1 * units
+        l1[features.n_coefficients :] = 0.0
+        states = [(label, h) for label in classes.tolist() for h in range(int(self.n_hidden))]
+        names = getattr(self, "feature_names_in_", None)
+        named = NamedWeights.of_columns(features, labels=states, features=names)
+        feasible = feasible_weights(self.constraints, named)
+        inside = None if feasible is None else in_units(feasible, sp.diags(units))
+        return Problem(classes, columns, objective, restricted(objective, l1, inside), feasible)
 
     def _starts(self, problem: Problem, given: tuple[FloatArray, FloatArray] | None) -> list[FloatArray]:
         """As many as `n_init` asks for, or the one that was given."""
@@ -268,17 +297,23 @@ class LatentSoftmax(ClassProbabilities, Trained):
     def _chosen_solver(self, objective: LatentLikelihood) -> Solver:
         if not isinstance(self.solver, str) or self.solver != "auto":
             return make_solver(self.solver)
+        if is_restricted(self.l1, self.constraints):
+            return make_solver("auto")
         convex = bool((objective.allowed.sum(axis=1) == 1).all())
         return Newton() if convex or self.l2 > 0.0 else LBFGS(memory=20)
 
     def _store(self, problem: Problem, best: Solution, solutions: list[Solution | None]) -> None:
-        classes, columns, objective = problem
-        coefficients, intercepts = columns.to_columns(*linear(objective).unpack(best.parameters))
+        classes, columns, features = problem.classes, problem.columns, linear(problem.objective)
+        weights = columns.to_columns(*features.unpack(best.parameters))
+        if problem.feasible is not None:
+            weights = features.unpack(problem.feasible.snap(features.pack(*weights)))
+        coefficients, intercepts = weights
         self.classes_ = classes
         self.coef_ = np.array(coefficients).reshape(len(classes), self.n_hidden, -1)
         self.intercept_ = np.array(intercepts).reshape(len(classes), self.n_hidden)
         self.objectives_ = end_values(solutions)
-        if self.l2 == 0.0 and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
+        free = self.l2 == 0.0 and not is_restricted(self.l1, self.constraints)
+        if free and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
             best = replace(best, status=Status.UNBOUNDED)
         self._store_run(best)
         self._problem_ended = problem, best.point
@@ -306,11 +341,12 @@ class LatentSoftmax(ClassProbabilities, Trained):
         check_choice("method", method, METHODS)
         if method == "bootstrap":
             return self._bootstrap(draws, random_state)
+        check_errors(self.l1, self.constraints)
         if self._problem_ended is None:
             raise ValueError(FIT_AGAIN)
         if self.status_ is Status.UNBOUNDED:
             raise ValueError(SEPARATED_CLASSES)
-        (_, columns, objective), point = self._problem_ended
+        (_, columns, objective, _, _), point = self._problem_ended
         features = linear(objective)
         found = []
         for unit in np.eye(features.size):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -18,8 +18,10 @@ from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
 from ...estimators.class_sets import has_sets, read_class_sets, set_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
-from ...objectives.constraints.constrained import Constrained, ConstrainedPoint, compile_constraints
+from ...objectives.constraints.constrained import Constrained, ConstrainedPoint
 from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
+from ...objectives.constraints.sets import compile_constraints
 from ...objectives.l1 import L1, L1Point
 from ..features.linear import LinearMap
 from ..features.linear_layouts import linear_map
@@ -53,24 +55,22 @@ class Model(NamedTuple):
         workers = Workers(self.n_jobs)
         features = linear_map(X, 1 if n_classes == 2 else n_classes, self.fit_intercept, workers)
         structure = Binary(self.prior) if n_classes == 2 else Categorical(n_classes, self.prior)
-        penalty = self.l2 * self._penalised(features)
+        penalty = self.l2 * self.penalised(features)
         return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
 
     def objective(self, X: Any, codes: IntArray, n_classes: int, weights: Any) -> Likelihood | ElasticNet:
         """What is minimised: the likelihood, and with l1 > 0 that penalty too."""
         likelihood = self.likelihood(X, codes, n_classes, weights)
-        return ElasticNet(likelihood, self.l1 * self._penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
+        return ElasticNet(likelihood, self.l1 * self.penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
 
-    def of_sets(self, X: Any, allowed: NDArray[np.bool_], weights: Any) -> LatentLikelihood | L1:
-        """The same where of each example only a set of classes is known: not convex."""
+    def of_sets(self, X: Any, allowed: NDArray[np.bool_], weights: Any) -> LatentLikelihood:
+        """The likelihood where of each example only a set of classes is known: not convex."""
         workers, n_classes = Workers(self.n_jobs), allowed.shape[1]
         features = linear_map(X, n_classes, self.fit_intercept, workers)
-        penalised, structure = self._penalised(features), Categorical(n_classes, self.prior)
-        options: dict[str, Any] = {"weights": weights, "penalty": self.l2 * penalised, "workers": workers}
-        likelihood = LatentLikelihood(features, structure, allowed, **options)
-        return L1(likelihood, self.l1 * penalised) if self.l1 > 0.0 else likelihood
+        penalty, structure = self.l2 * self.penalised(features), Categorical(n_classes, self.prior)
+        return LatentLikelihood(features, structure, allowed, weights=weights, penalty=penalty, workers=workers)
 
-    def _penalised(self, features: LinearMap) -> FloatArray:
+    def penalised(self, features: LinearMap) -> FloatArray:
         """1 for parameters that penalties apply to, else 0."""
         penalised = np.ones(features.size)
         if not self.penalize_intercept:
@@ -105,9 +105,22 @@ class Examples(NamedTuple):
 
     def objective(self, model: Model, X: Any) -> AnyObjective:
         """What a model minimises on these examples, whose rows are those of X."""
-        if self.allowed is not None:
-            return model.of_sets(X, self.allowed, self.weights)
-        return model.objective(X, self.codes, len(self.classes), self.weights)
+        if self.allowed is None:
+            return model.objective(X, self.codes, len(self.classes), self.weights)
+        likelihood = self.likelihood(model, X)
+        return L1(likelihood, model.l1 * model.penalised(linear(likelihood))) if model.l1 > 0.0 else likelihood
+
+    def likelihood(self, model: Model, X: Any) -> SoftmaxObjective[Any]:
+        """The same without l1."""
+        if self.allowed is None:
+            return model.likelihood(X, self.codes, len(self.classes), self.weights)
+        return model.of_sets(X, self.allowed, self.weights)
+
+    @property
+    def labels(self) -> list[Any]:
+        """What rows of ``coef_`` are for: of two classes, the second."""
+        classes: list[Any] = self.classes.tolist()
+        return classes[1:] if len(classes) == 2 else classes
 
 
 def read_examples(
@@ -176,16 +189,19 @@ class Problem(NamedTuple):
     constrained: Constrained | None
 
     @classmethod
-    def of(cls, model: Model, data: Examples, constraints: Sequence[Constraint]) -> Problem:
-        """The problem of a fit."""
+    def of(
+        cls, model: Model, data: Examples, constraints: Sequence[Constraint], names: Sequence[Hashable] | None = None
+    ) -> Problem:
+        """The problem of a fit; `names` are those of columns."""
         columns = None if constraints else solver_units(model, data)
         rows = data.X if columns is None else columns.rows
-        objective = data.objective(model, rows)
-        constrained = None
-        if constraints:
-            assert isinstance(objective, SoftmaxObjective)  # l1 and constraints are not combined
-            constrained = Constrained(objective, compile_constraints(constraints, linear(objective)))
-        return cls(model, data, columns, objective, constrained)
+        if not constraints:
+            return cls(model, data, columns, data.objective(model, rows), None)
+        likelihood = data.likelihood(model, rows)
+        features = linear(likelihood)
+        named = NamedWeights.of_columns(features, labels=data.labels, features=names)
+        l1 = model.l1 * model.penalised(features) if model.l1 > 0.0 else None
+        return cls(model, data, columns, likelihood, Constrained(likelihood, compile_constraints(constraints, named), l1))
 
     @property
     def target(self) -> Any:

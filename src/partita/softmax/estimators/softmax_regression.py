@@ -197,12 +197,6 @@ class SoftmaxRegression(ClassProbabilities, Trained):
         tags.input_tags.sparse = True
         return tags
 
-    def _check_combinations(self) -> None:
-        if self.l1 > 0.0 and check_constraints(self.constraints):
-            raise ValueError(
-                "l1 and constraints cannot be combined yet; use Ball(radius, norm=1) as a constraint instead of l1"
-            )
-
     def _validate_loaded(self) -> None:
         super()._validate_loaded()
         if is_fitted(self, "classes_", "coef_", "intercept_", "log_prior_", "n_features_in_", *RUN):
@@ -227,7 +221,7 @@ class SoftmaxRegression(ClassProbabilities, Trained):
         data = read_examples(self, X, y, sample_weight, self.class_weight)
         if data.allowed is None:  # else the objective sees to it
             model.check_prior(data.classes, data.codes)
-        problem = Problem.of(model, data, check_constraints(self.constraints))
+        problem = Problem.of(model, data, check_constraints(self.constraints), self._column_names())
         solution = self._minimize(problem.target, self._warm_start(problem))
         restraint = Restraint(self.l2, self.l1, self.tol)
         separated = None

@@ -28,7 +28,8 @@ def variances(ended: Ended | None, l2: float, robust: bool, reference: int | Non
     if ended is None:
         raise ValueError("standard errors need the training data, which copies, files and streams do not keep: fit again")
     point, features = ended.point, ended.features
-    if isinstance(point, ElasticNetPoint | L1Point):
+    held = ended.constrained is not None and ended.constrained.objective.l1 is not None
+    if isinstance(point, ElasticNetPoint | L1Point) or held:
         raise ValueError(NOT_WITH_L1)
     if isinstance(point, LatentPoint):
         raise ValueError("standard errors need classes that are known, one by one: y has sets of classes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,8 +19,12 @@ from ...core.validation import check_choice, check_weights
 from ...core.warn import warn
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
+from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights
 from ...estimators.trained import Trained, training
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
 from ...objectives.information import warn_of_many_weights
+from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...solvers.named import make_solver
 from ..data import NUMBERS, TOKENS, Sentences, read_known_heads, read_sentences
@@ -58,6 +62,11 @@ class DependencyCRF(ListInput, Trained):
         Seed of a stochastic solver.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values.
+    constraints : list of constraints, optional
+        Convex sets of weights by the names in `attributes_` (``features=``), or by position; see `partita.constraints`.
+        Every iterate satisfies them.
 
     Attributes
     ----------
@@ -100,6 +109,7 @@ class DependencyCRF(ListInput, Trained):
         "n_jobs": threads,
         "random_state": seed,
         "verbose": verbosity,
+        **RESTRICTIONS,
     }
     TRANSIENT = ("_attributes", "_point")
 
@@ -120,6 +130,8 @@ class DependencyCRF(ListInput, Trained):
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.l2 = l2
         self.single_root = single_root
@@ -131,6 +143,8 @@ class DependencyCRF(ListInput, Trained):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     @training
     def fit(self, X: Sequence[Any], y: Sequence[ArrayLike], sample_weight: ArrayLike | None = None) -> DependencyCRF:
@@ -151,11 +165,14 @@ class DependencyCRF(ListInput, Trained):
         heads = known.heads if known.allowed is None else None
         penalty = float(self.l2)
         objective = TreeLikelihood(features, data.trees, heads, allowed=known.allowed, weights=weights, penalty=penalty)
-        solution = self._minimize(objective, self._start(data.kind, attributes, features.size))
+        names = None if attributes is None else attributes.names()
+        feasible = feasible_weights(self.constraints, NamedWeights.of_features(features.size, names))
+        start = self._start(data.kind, attributes, features.size)
+        solution = self._minimize(restricted(objective, float(self.l1), feasible), start)
         self.input_kind_, self.parameters_ = data.kind, np.array(solution.parameters)
         self._store_attributes(attributes)
         self._store_run(solution)
-        self._point = solution.point
+        self._point = smooth_point(solution.point)
         self._warn_if_short(solution)
         return self
 
@@ -302,6 +319,7 @@ class DependencyCRF(ListInput, Trained):
         check_choice("method", method, METHODS)
         if method == "bootstrap":
             return self._bootstrap(draws, random_state)
+        check_errors(self.l1, self.constraints)
         if self._point is None:
             raise ValueError(FIT_AGAIN)
         n = self._point.objective.n_examples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from ....core.validation import check_weights
 from ....estimators.class_sets import encode_examples, set_weights
 from ....estimators.classifier import drawn_classes, ranked_classes
 from ....estimators.trained import training
+from ....objectives.constraints.constraint import Constraint
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs
@@ -65,7 +66,7 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     init : {"left_right", "kmeans", "random"}
         Starts: ten iterations towards a guess of the hidden states, by the part of the sequence (the first state in the
         first part, and so on) or by clusters of attributes; or random weights.
-    init_scale, n_init, max_iter, tol, n_jobs, random_state, verbose
+    init_scale, n_init, max_iter, tol, n_jobs, random_state, verbose, l1, constraints
         As in `LatentDynamicCRF`.
 
     Attributes
@@ -113,6 +114,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.n_hidden = n_hidden
         self.shared = shared
@@ -130,6 +133,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     @training
     def fit(self, X: Sequences, y: Labels, lengths: Lengths = None, sample_weight: SampleWeight = None) -> HiddenChainCRF:

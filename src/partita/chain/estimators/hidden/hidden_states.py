@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -21,7 +21,11 @@ from ....estimators.bootstrap import copied
 from ....estimators.labels import split
 from ....estimators.loaded import check_labels, check_whole, is_fitted
 from ....estimators.restarts import end_values, rough_fit
+from ....estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights
 from ....estimators.trained import solver_like
+from ....objectives.constraints.constraint import Constraint
+from ....objectives.constraints.feasible_set import FeasibleSet
+from ....objectives.constraints.sets import check_constraints
 from ....objectives.information import warn_of_many_weights
 from ....objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...data.examples import Examples
@@ -29,11 +33,12 @@ from ...data.hidden_states import hidden_labels, state_names
 from ...data.inputs import ChainInputs
 from ...data.reading import Sequences, check_hashing
 from ...data.types import Lengths
+from ...data.weight_constraints import named_weights
 from ...features.chain import ChainFeatures
 from ...features.layout import ChainLayout
 from ...structure.forbidden import Forbidden
 from ..chain_model import FITTED, ChainModel, check_chain
-from ..problem import ChainProblem
+from ..problem import ChainProblem, on_parameters
 
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.
@@ -58,6 +63,7 @@ class HiddenStates(ChainModel):
         "verbose": verbosity,
         "n_jobs": threads,
         "random_state": seed,
+        **RESTRICTIONS,
     }
 
     TRANSIENT: ClassVar[tuple[str, ...]] = (*ChainModel.TRANSIENT, "_ended")
@@ -74,6 +80,8 @@ class HiddenStates(ChainModel):
     init: str
     init_scale: float
     n_init: int
+    l1: float
+    constraints: Constraint | Iterable[Constraint] | None
 
     n_hidden_: int
     objectives_: FloatArray
@@ -111,9 +119,10 @@ class HiddenStates(ChainModel):
         check_choice("method", method, METHODS)
         if method == "bootstrap":
             found = self._bootstrap(draws, random_state)
-        elif self._ended is None:
-            raise ValueError(FIT_AGAIN)
         else:
+            check_errors(self.l1, self.constraints)
+            if self._ended is None:
+                raise ValueError(FIT_AGAIN)
             (problem, point), n = self._ended, len(self._ended[0].examples.data)
             warn_of_many_weights(point.objective.size, n, "sequences", self.l2, "fewer attributes or hidden states")
             found = errors(point, method, draws, random_state, problem.change)
@@ -129,7 +138,9 @@ class HiddenStates(ChainModel):
         labels, data, states = examples.labels, examples.data, len(examples.labels.classes) * self.n_hidden
         what = f"n_hidden={self.n_hidden} with {len(labels.classes)} labels and {examples.n_positions} positions"
         check_memory(what, 64.0 * states * (states + examples.n_positions), "Lower n_hidden")
-        inputs = ChainInputs.of(data, examples.weights, float(self.l2), bool(self.fit_intercept))
+        # Constraints are on the user's weights, which must then be the solver's.
+        standard = not check_constraints(self.constraints)
+        inputs = ChainInputs.of(data, examples.weights, float(self.l2), bool(self.fit_intercept), standard)
         rows = inputs.rows(data).X
         problem = self._problem(inputs, examples, rows)
         best = self._best_of_starts(problem, examples, rows)
@@ -146,11 +157,24 @@ class HiddenStates(ChainModel):
         # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
         # penalty, and a shift of X changes nothing all the same.
         l2 = inputs.strengths(layout, self.l2, 2, free=False)
+        l1 = inputs.strengths(layout, self.l1, 1, free=False) if self.l1 > 0.0 else None
+        whole = feasible_weights(self.constraints, named_weights(layout))
         ties = self._ties(features)
         if ties is not None:
-            l2 = l2[np.unique(ties, return_index=True)[1]]  # a weight that is shared is penalised once
-        forbidden = self._forbidden(len(labels.classes))
-        return ChainProblem(replace(examples, labels=states), forbidden, inputs, features, layout, l2, ties=ties)
+            once = np.unique(ties, return_index=True)[1]  # a weight that is shared is penalised once
+            share = np.isin(np.arange(len(l2)), once)
+            l2, l1 = np.where(share, l2, 0.0), None if l1 is None else np.where(share, l1, 0.0)
+            tied = FeasibleSet.tied(ties)
+            whole = tied if whole is None else FeasibleSet.intersection(layout.size, [whole, tied])
+        numbers = None if whole is None else whole.numbers
+        if numbers is not None:
+            l2 = np.bincount(numbers, weights=l2).astype(np.float64)
+            l1 = None if l1 is None else np.bincount(numbers, weights=l1).astype(np.float64)
+        return ChainProblem(
+            *(replace(examples, labels=states), self._forbidden(len(labels.classes)), inputs, features, layout, l2, l1),
+            ties=numbers,
+            feasible=on_parameters(whole),
+        )
 
     @abstractmethod
     def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:

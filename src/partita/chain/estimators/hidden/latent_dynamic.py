@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from ....core.types import RandomState, SampleWeight, SolverLike
 from ....core.validation import check_count, check_weights
 from ....core.warn import warn
 from ....estimators.trained import training
+from ....objectives.constraints.constraint import Constraint
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs, WeightChoice
@@ -71,6 +72,11 @@ class LatentDynamicCRF(HiddenStates, SequenceLabeller):
         Of the starts.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values, on all weights.
+    constraints : list of constraints, optional
+        Convex sets of weights by names of attributes, labels (or states, ``(label, h)``) and transitions; see
+        `partita.constraints`. Every iterate satisfies them. As without them, the optimum is a local one.
 
     Attributes
     ----------
@@ -129,6 +135,8 @@ class LatentDynamicCRF(HiddenStates, SequenceLabeller):
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.n_hidden = n_hidden
         self.l2 = l2
@@ -147,6 +155,8 @@ class LatentDynamicCRF(HiddenStates, SequenceLabeller):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     @training
     def fit(
