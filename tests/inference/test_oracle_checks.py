@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from partita import BlockFrankWolfe, GraphCRF, MarkovNetwork, MatchingCRF
 from partita.core import ConvergenceWarning, NumericalError
 from partita.graph.oracles.max_flow import MaxFlowOracle
 from partita.graph.oracles.polytopes import JunctionTreeOracle, LinearProgramOracle
@@ -94,7 +95,7 @@ def test_answers_that_are_no_points_are_refused(points, message, engine):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda u: u, "the answer of the oracle must be integers, one for each of 9 variables"),
+        (lambda u: u, "the answer of oracle .* is not a configuration: it must be integers, one for each of 9 variables"),
         (lambda u: np.full(9, 2), "has 2 for variable 0"),
         (lambda u: np.full(9, -1), "must be one configuration, all of it known"),
         (lambda u: np.zeros((2, 9), int), "must be one configuration, all of it known; got 2 rows"),
@@ -159,3 +160,52 @@ def test_an_answer_of_its_own_is_taken(rng):
 
     found = GRID.infer(u, "frank_wolfe", oracle=oracle, tol=1e-2)
     assert found.upper[0] >= GRID.log_partition(u)[0]
+
+
+def learns(oracle, kind):
+    """A fit by the answers of a solver only, of the kind of estimator that is named."""
+    rng, options = np.random.default_rng(0), {"solver": BlockFrankWolfe(oracle=lambda structure: oracle), "l2": 1.0}
+    if kind == "matching":
+        X = rng.standard_normal((3, 2, 3, 3))
+        return MatchingCRF("bethe", **options).fit(X, [rng.permutation(3) for _ in X])
+    if kind == "graph":
+        X = [(rng.standard_normal((3, 2)), np.array([(0, 1), (1, 2)])) for _ in range(3)]
+        return GraphCRF(engine="trw", **options).fit(X, [[0, 1, 1], [1, 0, 1], [0, 0, 1]])
+    return MarkovNetwork([(0, 1), (1, 2)], engine="trw", **options).fit(rng.integers(0, 2, (20, 3)))
+
+
+def broken(scores):
+    raise KeyError("no licence")
+
+
+@pytest.mark.parametrize("kind", ["matching", "graph", "network"])
+@pytest.mark.parametrize(
+    ("oracle", "error", "message"),
+    [
+        (lambda s: np.zeros(2, int), ValueError, r"the answer of oracle <lambda> is not a configuration: .* must be"),
+        (lambda s: np.full(3, np.nan), ValueError, r"the answer of oracle <lambda> is not a configuration: .* must be"),
+        (
+            lambda s: np.zeros((2, 2, 2), int),
+            ValueError,
+            r"the answer of oracle <lambda> is not a configuration: .* must be",
+        ),
+        (lambda s: np.full(3, 7), ValueError, r"the answer of oracle <lambda> is not a configuration: "),
+        (lambda s: None, ValueError, "oracle <lambda> returned nothing; it must return the best configuration"),
+        (broken, RuntimeError, "oracle broken failed: KeyError: 'no licence'"),
+    ],
+)
+def test_bad_answers_in_training_name_the_example_and_the_solver(kind, oracle, error, message):
+    with pytest.raises(error, match=rf"example \d: {message}"):
+        learns(oracle, kind)
+
+
+@pytest.mark.parametrize("kind", ["matching", "graph", "network"])
+def test_lies_in_training_name_the_example_and_the_amount(kind):
+    def lie(scores):  # of three vertices with two states, or three rows
+        if kind == "matching":
+            return BipartiteMatching(3).argmax(-scores)[0]
+        graph = FactorGraph([2, 2, 2], [(0,), (1,), (2,), (0, 1), (1, 2)])
+        return graph.argmax(-scores)[0]
+
+    with pytest.raises(NumericalError, match=r"example \d: oracle lie .* does not find the best configuration \(by \d"):
+        learns(lie, kind)

@@ -172,6 +172,7 @@ def certified(energy: FreeEnergy, scores: FloatArray, vertex: FloatArray, tau: F
     if not best >= least - room:
         raise NumericalError(
             f"{energy.solver} answered with a configuration of score {best:.9g} where one of {least:.9g} is known: it does "
-            "not find the best configuration, and its answers certify nothing. Mend it, or state its largest error as delta"
+            f"not find the best configuration (by {least - best:.3g}), and its answers certify nothing. Mend it, or "
+            "state its largest error as delta"
         )
     return best - float(scores @ tau)

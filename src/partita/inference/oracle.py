@@ -109,12 +109,21 @@ class UserOracle:
         self.delta: float = check_real("delta", delta, minimum=0.0)
 
     def __call__(self, potentials: FloatArray) -> Answer:
-        found = self._function(potentials)
+        try:
+            found = self._function(potentials)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except Exception as error:
+            raise RuntimeError(f"oracle {self.name} failed: {type(error).__name__}: {error}") from error
         if isinstance(found, Answer):
             return found
         if found is None:
             raise ValueError(f"oracle {self.name} returned nothing; it must return the best configuration")
-        return scored(self._points(found), potentials, self.polytope, self.delta)
+        try:
+            point = self._points(found)
+        except ValueError as error:
+            raise ValueError(f"the answer of oracle {self.name} is not a configuration: {error}") from None
+        return scored(point, potentials, self.polytope, self.delta)
 
 
 def checked(potentials: Any, size: int, what: str = "potentials") -> FloatArray:

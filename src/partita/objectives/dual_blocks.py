@@ -69,8 +69,10 @@ class Block:
             vertex = self.energy.best(scores)
             self.calls += 1
             return vertex, certified(self.energy, scores, vertex, tau, known)
-        except (NumericalError, ValueError) as error:
-            raise type(error)(f"{self.name}: {error}" if self.name else str(error)) from None
+        except (NumericalError, RuntimeError, ValueError) as error:
+            if not self.name or self.name in str(error):
+                raise
+            raise type(error)(f"{self.name}: {error}") from error.__cause__
 
 
 class _Others:

@@ -192,9 +192,9 @@ class Evidence:
 
 def answered_point(graph: FactorGraph, y: ArrayLike) -> FloatArray:
     """The configuration that a solver answered with, checked, as a point."""
-    states = check_states(graph, y, "the answer of the oracle")
+    states = check_states(graph, y, "it")
     if len(states) != 1 or (states < 0).any():
-        raise ValueError(f"the answer of the oracle must be one configuration, all of it known; got {states.shape[0]} rows")
+        raise ValueError(f"it must be one configuration, all of it known; got {states.shape[0]} rows")
     return indicator(graph, states[0])
 
 

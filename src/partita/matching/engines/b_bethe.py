@@ -64,7 +64,9 @@ def b_matching_bethe(
 
     log Z is at most the value for rho up to 1/2, because the entropy of the whole is at most half the sum of those of
     vertices, each edge having two (Shearer). With two sides and exact degrees (or at most one edge, or all) it is at least
-    Bethe's: the sums over sets at a vertex are real stable polynomials (Anari and Oveis Gharan, 2017).
+    Bethe's: the sums over sets at a vertex are then real stable polynomials (Straszak and Vishnoi, 2017). Sums over at most
+    two edges or more need not be, nor do graphs with odd cycles keep the inequality: there is no lower bound there but that
+    of the best b-matching.
     """
     rho, tol = one_weight(structure, rho), check_real("tol", tol, minimum=0.0)
     check_count("max_iter", max_iter, minimum=1)

@@ -13,7 +13,7 @@ from ...inference.covering import covering
 from ...inference.entropies import REST
 from ...inference.frank_wolfe import TINY, infer_all
 from ...inference.oracle import SHARES
-from ..kernels.messages.cardinality_entropy import entropies
+from ..kernels.messages.cardinality_entropy import entropies, slope
 from .entropy_weights import one_weight
 from .frank_wolfe import MatchingEnergy
 
@@ -50,7 +50,10 @@ class BMatchingEnergy(MatchingEnergy):
 
     def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
         """The slope of the value at steps in a direction."""
-        return lambda step: float(self.gradient(tau + step * direction) @ direction)
+        s, fixed = self.structure, float(self.weights @ direction)
+        given: Any = (s.half, s.b, s.perfect, tau, direction)
+        rho, room = float(self.rho), (np.empty(2 * s.n_edges), np.empty(s.n_vertices))
+        return lambda step: fixed + slope(*given, step, rho, TINY, REST, *room)
 
     def _check(self, point: FloatArray) -> None:
         """Refuse an answer that is no b-matching."""

@@ -161,10 +161,25 @@ def best_edges(ends: IntArray, b: IntArray, perfect: bool, weights: FloatArray) 
 def b_matchings(structure: Any, weights: FloatArray) -> IntArray:
     """The best b-matchings of a `BMatching`, as zeros and ones, for a checked matrix of examples times edges."""
 
+    listed = structure.listed
+    if listed is not None:
+        return np.array([_best_listed(listed, row) for row in weights])
+
     def best(row: FloatArray) -> FloatArray:
         return best_edges(structure.ends, structure.b, structure.perfect, row)
 
     return np.array(structure.workers.run(best, [(row,) for row in weights])).astype(np.int64)
+
+
+def _best_listed(listed: IntArray, weights: FloatArray) -> IntArray:
+    """The best of a list of all."""
+    forbidden = np.isneginf(weights)
+    scores = listed @ np.where(forbidden, 0.0, weights)
+    if forbidden.any():
+        scores[listed[:, forbidden].any(1)] = -np.inf
+    if not scores.max(initial=-np.inf) > -np.inf:
+        raise ValueError("there is no perfect b-matching: too many edges are missing or forbidden")
+    return np.asarray(listed[int(np.argmax(scores))])
 
 
 def _degrees(ends: IntArray, point: FloatArray, n_vertices: int) -> FloatArray:

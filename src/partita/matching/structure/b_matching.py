@@ -31,6 +31,8 @@ from .kbest import lawler
 LARGEST_EXACT, AUTO_EXACT = 2e10, 2e7
 #: Products of exact sums of matchings that take as long as an operation here.
 COST = 4.0
+#: Edges up to which all b-matchings are listed for the best one: 4096 at most.
+LISTED = 12
 #: Edges up to which a best b-matching is looked for as a lower bound.
 FEW = 10_000
 
@@ -341,6 +343,11 @@ class BMatching(Matchings):
         log_z = kernels.draw(*self.steps, np.ascontiguousarray(flat[0]), uniforms, chosen)
         self.check_possible(np.array([log_z]))
         return chosen.astype(np.int64).reshape(size, *self._tail())
+
+    @cached_property
+    def listed(self) -> IntArray | None:
+        """All b-matchings of a graph of few edges, a row each: the best of them is then found at once."""
+        return self.enumerate().reshape(-1, self.n_edges) if self.n_edges <= LISTED else None
 
     def _choose(self, engine: str, options: dict[str, Any]) -> str:
         check_choice("engine", engine, ENGINES)

@@ -83,7 +83,9 @@ class Matchings:
 
     @property
     def two_sided(self) -> bool:
-        """Whether the graph is bipartite. The Bethe free energy is then at most log Z, whoever may stay alone (Csikvari)."""
+        """Whether the graph is bipartite. Bethe's value is then at most log Z, whoever may stay alone: sums over the edges
+        of a vertex, with or without none of them, are real stable polynomials (Straszak and Vishnoi, Belief Propagation,
+        Bethe Approximation and Polynomials, 2017; for perfect matchings Gurvits, 2011)."""
         return self.left > 0
 
     @cached_property

@@ -36,3 +36,21 @@ def entropies(graph, b, exactly, tau, theta, out):
         out[i], _ = tilt(own[:count], b[i], exactly, odds, left, right, CLOSE, SWEEPS)
         for k in range(count):
             out[i] -= odds[k] * own[k]
+
+
+@kernel
+def slope(graph, b, exactly, tau, direction, step, rho, least, rest, theta, out):
+    """The slope of ``(1 - 2 rho) sum_e H_e + rho sum_a H_a`` along a direction, at a step from tau; shares are kept at least
+    at `least`, and as far from one as `rest`."""
+    _, edges, _ = graph
+    t = np.empty(len(tau))
+    for e in range(len(tau)):
+        t[e] = min(max(tau[e] + step * direction[e], least), 1.0 - rest)
+    entropies(graph, b, exactly, t, theta, out)
+    total = 0.0
+    for e in range(len(tau)):
+        if direction[e] != 0.0:
+            total -= (1.0 - 2.0 * rho) * direction[e] * (log(t[e]) - log(1.0 - t[e]))
+    for h in range(len(edges)):
+        total -= rho * direction[edges[h]] * theta[h]
+    return total
