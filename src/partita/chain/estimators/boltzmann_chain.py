@@ -26,6 +26,7 @@ from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.composite.likelihood import CompositeLikelihood
+from ...report.explanation import Explanation, explained
 from ..data.sequences import ATTRIBUTES, SequenceData
 from ..data.types import Label, LabelSequences
 from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
@@ -259,6 +260,22 @@ class BoltzmannChain(Trained):
         """
         check_count("k", k, minimum=1)
         return self._scored(X).kbest(k)
+
+    def explain(self, sequence: Sequence[str]) -> Explanation:
+        """Which token and which neighbours pushed which label, at each position. ``print`` the answer.
+
+        A push is what something adds to the score of the predicted label, less what it adds to that of the runner-up (the
+        most probable other label there), the neighbours' labels being as predicted.
+        """
+        scored = self._scored([sequence])
+        codes, P, (U, A), labels = scored.viterbi(), scored.marginals(), scored.scores, self.classes_.tolist()
+        entries = []
+        for t, token in enumerate(sequence):
+            rows = [(f"token {token}", U[t])]
+            rows += [(f"after {labels[codes[t - 1]]}", A[codes[t - 1]])] if t else []
+            rows += [(f"before {labels[codes[t + 1]]}", A[:, codes[t + 1]])] if t + 1 < len(codes) else []
+            entries.append(explained(t, labels, P[t], rows, int(codes[t])))
+        return Explanation(tuple(entries))
 
     def _scored(self, X: TokenLists) -> ScoredSequences:
         """Sequences with the scores of their labels, given the tokens."""

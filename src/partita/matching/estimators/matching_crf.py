@@ -119,7 +119,7 @@ class MatchingCRF(MatchingModel):
     y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs. Where `b` is
     above one: tables of zeros and ones, of shape (n, m), symmetric ones (n, n) if not bipartite, or (edges,) where edges are
     given; or pairs (an array of the shape of the table is a table). Exact sums are then over what the vertices of one side
-    have left, ``(b + 1)^n`` of them; they draw, but have no `kbest` and no `standard_errors`.
+    have left, ``(b + 1)^n`` of them; they draw, but have no `standard_errors`.
 
     Examples
     --------
