@@ -13,6 +13,7 @@ from .oracles.max_flow import MaxFlowOracle as MaxFlowOracle
 from .oracles.planar_ising import PlanarCutOracle as PlanarCutOracle, PlanarIsingOracle as PlanarIsingOracle
 from .oracles.polytopes import JunctionTreeOracle as JunctionTreeOracle, LinearProgramOracle as LinearProgramOracle
 from .oracles.viterbi import ChainOracle as ChainOracle
+from .structure.evidence import Evidence as Evidence
 from .structure.factor_graph import FactorGraph as FactorGraph
 from .structure.free_sets import (
     LARGEST as LARGEST,

@@ -18,6 +18,8 @@ from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray, Pairs, RandomState, SampleWeight, TableLike
 from ...core.validation import check_count, check_weights
 from ...core.warn import warn
+from ...graph import Evidence
+from ...report.explanation import Explanation, explained
 from ..bif import write_bif
 from ..data.network import NetworkLayout
 from ..data.tables import Table, read_table
@@ -214,6 +216,51 @@ class NetworkInference(BaseEstimator):
             values[:, j] = np.where(np.isnan(values[:, j]), mean[layout.net.codes(states, of)], values[:, j])
         table = read_table(X)
         return layout.write(states, values * self.scale_ + self.location_, table.kind, X, table.names or ())
+
+    def predict_kbest(self, X: TableLike, k: int) -> list[list[tuple[dict[Hashable, Any], float]]]:
+        """Of each row, the k most probable states of its unknown variables together, best first (Lawler's algorithm).
+
+        Each is a dict by variable, with its log-probability given what is known. Unknown Gaussian variables are summed out.
+        """
+        layout, objective, u = self._read(X)
+        self._warn_impossible(layout, objective, u)
+        out = []
+        for row in objective.sets.states:
+            evidence = Evidence(objective.graph, row)
+            found, scores = evidence.k_best(u, k)
+            given = float(evidence.log_weights(u)[0, 0])
+            unknown = np.flatnonzero(row[: layout.net.n] < 0).tolist()
+            names = [layout.discrete[v] for v in unknown]
+            values = [[self.states_[layout.discrete[v]][s] for v, s in zip(unknown, y[unknown], strict=True)] for y in found]
+            states = [dict(zip(names, row_values, strict=True)) for row_values in values]
+            out.append([(y, float(score) - given) for y, score in zip(states, scores, strict=True)])
+        return out
+
+    def explain(self, X: TableLike) -> Explanation:
+        """Which distributions pushed which state of the unknown variables of a row; of all given the others, if none are.
+
+        X is a table of one row. ``print`` the answer. A push is what the logarithm of a distribution has for the most
+        probable state, or that which is known, more than for the runner-up, the other variables being as they are known or
+        predicted.
+        """
+        layout, objective, u = self._read(X)
+        if len(objective.sets.states) != 1:
+            raise ValueError(f"X must be a table of one row to explain, got {len(objective.sets.states)}")
+        known, states, graph = objective.sets.states[0], objective.sets.filled(u)[0], objective.graph
+        tables = objective.sets.variable_marginals(u, layout.net.n)
+        unknown = np.flatnonzero(known[: layout.net.n] < 0).tolist()
+        called = [*layout.discrete, *layout.gaussian]
+        entries = []
+        for v in unknown or range(layout.net.n):
+            rows = [
+                (f"{called[f]} given its parents" if f != v else "its own parents", u[graph.entries_of(f, v, states)])
+                for f in np.flatnonzero([v in scope for scope in graph.factors]).tolist()
+            ]
+            total = np.sum([row for _, row in rows], axis=0)
+            p = np.exp(total - np.logaddexp.reduce(total)) if not unknown else normalized(tables[v])[0]
+            labels = list(self.states_[layout.discrete[v]])
+            entries.append(explained(called[v], labels, p, rows, int(states[v]), what="variable"))
+        return Explanation(tuple(entries))
 
     def predict_proba(self, X: TableLike) -> dict[Hashable, FloatArray]:
         """For hidden variables, and others that are unknown in some row: probabilities of states, (n_rows, n_states)."""

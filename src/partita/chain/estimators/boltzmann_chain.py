@@ -34,6 +34,7 @@ from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
 from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, NOT_OF_COMPOSITES, errors, influence, relative_variance
+from ...report.explanation import Explanation, explained
 from ...solvers.named import make_solver
 from ..data.sequences import ATTRIBUTES, SequenceData
 from ..data.types import Label, LabelSequences
@@ -415,6 +416,22 @@ class BoltzmannChain(Trained):
         """
         check_count("k", k, minimum=1)
         return self._scored(X).kbest(k)
+
+    def explain(self, sequence: Sequence[str]) -> Explanation:
+        """Which token and which neighbours pushed which label, at each position. ``print`` the answer.
+
+        A push is what something adds to the score of the predicted label, less what it adds to that of the runner-up (the
+        most probable other label there), the neighbours' labels being as predicted.
+        """
+        scored = self._scored([sequence])
+        codes, P, (U, A), labels = scored.viterbi(), scored.marginals(), scored.scores, self.classes_.tolist()
+        entries = []
+        for t, token in enumerate(sequence):
+            rows = [(f"token {token}", U[t])]
+            rows += [(f"after {labels[codes[t - 1]]}", A[codes[t - 1]])] if t else []
+            rows += [(f"before {labels[codes[t + 1]]}", A[:, codes[t + 1]])] if t + 1 < len(codes) else []
+            entries.append(explained(t, labels, P[t], rows, int(codes[t])))
+        return Explanation(tuple(entries))
 
     def _scored(self, X: TokenLists) -> ScoredSequences:
         """Sequences with the scores of their labels, given the tokens."""

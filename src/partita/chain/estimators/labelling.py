@@ -19,6 +19,7 @@ from ..data.reading import Sequences, labels_of
 from ..data.types import Label, LabelSequences, Lengths, SequenceLike
 from .chain_model import ChainModel
 from .explanation import explain
+from .scores import ScoredSequences
 
 
 class SequenceLabeller(ChainModel):
@@ -138,10 +139,17 @@ class ChainLabeller(SequenceLabeller):
         most probable other label there), the neighbours' labels being as predicted. ``print`` the answer to read it.
         """
         scored = self._scored([sequence])
-        length = int(scored.offsets[-1])
-        if position is not None and not -length <= check_count("position", position, minimum=-length) < length:
-            raise ValueError(f"position must be below the length of the sequence, {length}; got {position}")
-        return explain(self.chain_, scored, position)
+        return explain(self.chain_, scored, chosen_positions(scored, position))
+
+
+def chosen_positions(scored: ScoredSequences, position: int | None) -> list[int]:
+    """The positions of one sequence, or the one that was asked for, which may be counted from the end."""
+    length = int(scored.offsets[-1])
+    if position is None:
+        return list(range(length))
+    if not -length <= check_count("position", position, minimum=-length) < length:
+        raise ValueError(f"position must be below the length of the sequence, {length}; got {position}")
+    return [position % length]
 
 
 def _warn_of_labels(name: str, instead: str) -> None:

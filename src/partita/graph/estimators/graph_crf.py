@@ -24,6 +24,7 @@ from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.named import NamedWeights
+from ...report.explanation import Explanation
 from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
 from ..data.labels import NodeStates, read_labels
@@ -33,6 +34,7 @@ from ..features.tied_tables import TiedTables
 from ..structure.evidence import Evidence
 from ..structure.factor_graph import FactorGraph
 from ..structure.kbest import k_best_configurations
+from .explanation import Scored
 from .graph_model import FITTED, SHARED, GraphModel
 from .kind_layout import KindLayout
 from .problem import GraphProblem
@@ -340,6 +342,39 @@ class GraphCRF(ListInput, GraphModel):
             named = [self._layout().named(data, row)[0] for row in states]
             out.append([(y, score - log_z) for y, score in zip(named, scores.tolist(), strict=True)])
         return out
+
+    @one_warning()
+    def explain(self, graph: GraphLike) -> Explanation:
+        """Which features pushed which label of each node of a graph. ``print`` the answer.
+
+        A push is what a feature of the node, or of an edge or factor at it, adds to the score of the predicted label, less
+        what it adds to that of the runner-up (the most probable other label), the labels of other nodes being as predicted.
+        """
+        data = self._read([graph])[0]
+        whole, features, base = self._compile(data)
+        u = features.forward(self.parameters_)
+        u = u if base is None else u + base
+        states, kinds = self._best(data, whole, u), [data.node_types[code] for code in data.codes.tolist()]
+        labels = [np.asarray(self._classes()[kind]).tolist() for kind in kinds]
+        tables = self._marginals(data, whole, u)
+        places = {kind: iter(table) for kind, table in tables.items()}
+        P = [next(places[kind]) for kind in kinds]
+        factors = [kind for kind in self.kinds_ for _ in range(len(data.factors[kind][0]) if kind in data.factors else 0)]
+
+        def named(f: int, j: int, v: int) -> str:
+            kind, scope = factors[f], whole.factors[f]
+            constant = self.constants_[self.kinds_.index(kind)]
+            key = ("node", kind[1]) if kind[0] == NODE else kind[0]
+            columns = getattr(self, "columns_", {}).get(key)
+            last = self.fit_intercept_ and j == self.widths_[self.kinds_.index(kind)] - 1
+            feature = "" if constant else "intercept" if last else str(columns[j]) if columns else f"feature {j}"
+            if kind[0] == NODE:
+                return feature or "constant"
+            others = ", ".join(f"node {w} ({labels[w][states[w]]})" for w in scope if w != v)
+            return f"{kind[0]} with {others}{f': {feature}' if feature else ''}"
+
+        scored = Scored(features, self.parameters_, base, states, named)
+        return scored.explain(range(whole.n_variables), P, range(whole.n_variables), labels)
 
     @one_warning()
     def predict_marginals(self, X: Graphs) -> list[PerNode]:

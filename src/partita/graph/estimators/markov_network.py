@@ -24,12 +24,14 @@ from ...estimators.states import StateSets, read_states
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.constraints.constraint import Constraint
+from ...report.explanation import Explanation
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.statistics import STATISTICS
 from ..features.tied_tables import TiedTables
 from ..objective.asymptotics import Limits
 from ..structure.evidence import Evidence, check_states
 from ..structure.factor_graph import FactorGraph
+from .explanation import Scored
 from .graph_model import FITTED, SHARED, GraphModel
 from .problem import GraphProblem
 from .stated_network import Scopes, StatedNetwork, all_pairs, named_weights, pairwise, tied_tables
@@ -391,6 +393,31 @@ class MarkovNetwork(GraphModel):
             found, scores = own.k_best(u, k, **self._memory())
             out.append([(row[order], score - log_z) for row, score in zip(found, scores.tolist(), strict=True)])
         return out
+
+    @one_warning()
+    def explain(self, row: TableLike) -> Explanation:
+        """Which factors pushed which state of the unknown values of a row, or, if all are known, of all given the others.
+
+        ``print`` the answer. A push is what a factor adds to the score of the most probable state, or that which is known,
+        less what it adds to that of the runner-up, the other variables being as they are known or predicted.
+        """
+        rows = row if hasattr(row, "columns") else np.asarray(row).reshape(1, -1)
+        evidence, u, _ = self._evidence(rows, question=True)
+        rest, features = evidence.rest, self._features()
+        states = evidence.filled(None if rest is None else self._argmax(rest, u[evidence.index]))[0]
+        n, marginals = len(states), None
+        if rest is not None:
+            marginals = rest.infer(u[evidence.index], self._given_engine, **self._given_options()).marginals
+        P = [table[0] if rest is not None else None for table in evidence.variable_marginals(marginals)]
+        names = getattr(self, "feature_names_in_", np.arange(n)).tolist()
+
+        def named(f: int, j: int, v: int) -> str:
+            others = [w for w in features.graph.factors[f] if w != v]
+            return " and ".join(f"{names[w]} = {states[w]}" for w in others) if others else "by itself"
+
+        chosen = np.flatnonzero(evidence.states[0] < 0).tolist() or list(range(n))
+        scored = Scored(features, self.parameters_, None, states, named)
+        return scored.explain(chosen, P, names, [list(range(k)) for k in self.cardinalities_.tolist()])
 
     @one_warning()
     def predict_marginals(self, X: TableLike | None = None) -> list[FloatArray]:

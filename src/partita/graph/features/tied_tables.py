@@ -198,6 +198,20 @@ class TiedTables:
                 )
         return out
 
+    def shares(self, theta: FloatArray, factor: int, entries: IntArray) -> FloatArray:
+        """What each feature of a factor adds to some of its potentials: (features, entries)."""
+        for part in self.parts:
+            row = np.flatnonzero(part.places[:, 0] == self.graph.offsets[factor])
+            if len(row):
+                W = theta[part.parameters]
+                tables = W if part.basis is None else W @ part.basis.T
+                chosen = tables[:, entries - self.graph.offsets[factor]]
+                if part.features is None:
+                    return np.asarray(chosen)
+                F = part.features[row[:1]]
+                return np.asarray(np.ravel(F.toarray() if sp.issparse(F) else F)[:, None] * chosen)
+        return np.zeros((0, len(entries)))
+
     @cached_property
     def matrix(self) -> sp.csr_matrix:
         """The map as a sparse matrix, (entries, parameters); for products with many vectors at once."""

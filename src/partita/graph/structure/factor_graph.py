@@ -344,6 +344,15 @@ class FactorGraph(DividedTables):
         states = [rows for rows, _ in drawn]
         return states[0] if is_single(potentials) else np.stack(states, axis=1)
 
+    def entries_of(self, factor: int, variable: int, states: IntArray) -> IntArray:
+        """The entries of a factor where one of its variables runs over its states, and the others have theirs."""
+        scope = list(self.factors[factor])
+        counts = self.cardinalities[scope]
+        strides = np.concatenate([np.cumprod(counts[:0:-1])[::-1], [1]])
+        rest = np.where(np.array(scope) == variable, 0, states[scope]) @ strides
+        step = strides[scope.index(variable)]
+        return np.asarray(self.offsets[factor] + rest + step * np.arange(self.cardinalities[variable]), dtype=np.int64)
+
     def condition(self, evidence: Mapping[int, int]) -> tuple[FactorGraph, IntArray]:
         """The graph given the states of some variables, which then have one state each, and the entries of the potentials
         that remain: those of the new graph are ``potentials[..., index]``."""

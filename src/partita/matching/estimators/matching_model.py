@@ -17,9 +17,11 @@ from ...core.warn import one_warning
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, is_fitted
 from ...estimators.trained import Trained
+from ...report.explanation import Explanation
 from ..data import Batch, Layout, Reading, read_examples, read_matchings
 from ..features import Attribute, parameter_names
 from .checks import check_fitted, simplest
+from .explanation import explain_matching
 
 #: What users bring: examples, and who is matched with whom in each.
 Examples = Sequence[MatchingLike] | NDArray[Any]
@@ -148,6 +150,19 @@ class MatchingModel(ListInput, Trained):
                 lists.append([(y, score - log_z) for y, score in pairs])
             found.append((batch, lists))
         return self._in_order(found)
+
+    @one_warning()
+    def explain(self, x: MatchingLike) -> Explanation:
+        """Which features pushed which partner of each row (or vertex) of an example. ``print`` the answer.
+
+        A push is what a feature adds to the weight of the edge to the predicted partner, less what it adds to that of the
+        runner-up, the most probable other one (None for staying alone). Where `b` is above one, it is what a feature adds to
+        the weight of an edge that is in the predicted set, and takes from one that is not.
+        """
+        ((batch, W),) = self._weights([x])
+        shares = [batch.features.forward(part)[0] for part in np.diag(self._theta)]
+        P, found = self._infer(batch, W).marginals[0], batch.structure.best(W)
+        return explain_matching(batch, P, np.asarray(found)[0], list(zip(self.parameter_names_, shares, strict=True)))
 
     def kbest(self, X: Examples, k: int) -> list[list[tuple[IntArray, float]]]:
         """The same as `predict_kbest`, under its older name."""

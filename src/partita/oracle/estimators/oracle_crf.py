@@ -25,6 +25,7 @@ from ...inference.entropies import Entropy
 from ...inference.kbest import k_best_parts
 from ...inference.parts import Parts, infer_parts
 from ...objectives.uncertainty import METHODS
+from ...report.explanation import Explanation, explained
 from ...solvers.named import make_solver
 from ..data import BETHE, INDEPENDENT, Family, Groups, read_configurations, read_features
 from ..features import PartFeatures
@@ -276,6 +277,21 @@ class OracleCRF(ListInput, Trained):
             log_z = float(result.log_z[0])
             out.append([(y, value - log_z) for y, value in zip(found, values.tolist(), strict=True)])
         return out
+
+    def explain(self, x: Any) -> Explanation:
+        """Which features pushed which part of an example into its most probable configuration, or out. ``print`` the answer.
+
+        A push is what a feature adds to the score of a part if it is chosen, and takes from it if it is not.
+        """
+        ((_, _, result),) = self._infer([x])
+        ((_, parts, features),) = self._read([x])
+        chosen, p = parts.best(features.forward(self.parameters_)), result.marginals[0]
+        shares = [features.forward(part) for part in np.diag(self.parameters_)]
+        entries = []
+        for k in range(parts.size):
+            rows = [(f"feature {j}", np.array([0.0, share[k]])) for j, share in enumerate(shares)]
+            entries.append(explained(k, ["out", "in"], np.array([1.0 - p[k], p[k]]), rows, int(chosen[k]), what="part"))
+        return Explanation(tuple(entries))
 
     @one_warning()
     def _infer(self, X: Examples) -> list[tuple[Parts, FloatArray, Result]]:

@@ -38,6 +38,7 @@ from ...objectives.constraints.units import in_units
 from ...objectives.information import warn_of_many_weights
 from ...objectives.restricted import restricted
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
+from ...report.explanation import Explanation
 from ...solvers.lbfgs import LBFGS
 from ...solvers.named import make_solver
 from ...solvers.newton import Newton
@@ -46,6 +47,7 @@ from ..features.standard_columns import StandardColumns
 from ..objective.covariance import SEPARATED_CLASSES
 from ..objective.latent import LatentLikelihood
 from ..structure import Categorical
+from .explanation import explain_rows, one_row
 from .latent_starts import Starts, given_start
 from .problem import linear
 from .separated import hidden_separation
@@ -410,6 +412,26 @@ class LatentSoftmax(ClassProbabilities, Trained):
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
         return np.asarray(np.minimum(np.logaddexp.reduce(self._log_hidden(X), axis=2), 0.0))
+
+    def explain(self, X: MatrixLike) -> Explanation:
+        """Which columns pushed which class, for each row of X (or one row as a vector). ``print`` the answer.
+
+        A push is what a column, times its value, adds to the score of the predicted class, as expected over its hidden
+        states, less the same of the runner-up; what the hidden states add by their number is one push. Pushes sum to the
+        difference of the two log-probabilities.
+        """
+        rows = one_row(X)
+        joint = self._log_hidden(rows)
+        log_q = joint - np.logaddexp.reduce(joint, axis=2)[:, :, None]
+        q, names = np.exp(log_q), getattr(self, "feature_names_in_", None)
+        others = {
+            "intercept": np.einsum("ikh,kh->ik", q, self.intercept_),
+            "freedom of hidden states": -np.where(q > 0.0, q * log_q, 0.0).sum(axis=2),
+        }
+        weights = np.einsum("ikh,khj->ikj", q, self.coef_)
+        called = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+        P, data = self.predict_proba(rows), prediction_data(self, rows)
+        return explain_rows(data, self.classes_.tolist(), called, P, weights, others)
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), or the log-odds of the second class (n_samples,) if there are two."""

@@ -35,8 +35,10 @@ from ...estimators.trained import Trained, solver_like, training
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.sets import check_constraints
 from ...objectives.uncertainty import METHODS
+from ...report.explanation import Explanation
 from ...report.tables import CoefficientTable
 from ..structure import Categorical
+from .explanation import explain_rows, one_row
 from .problem import Ended, Model, Problem, l1_max, read_examples, softmax_objective
 from .separated import Restraint, find_separation, separated_text
 from .streaming import Learned, Learner, Memory, read_pieces, stream_classes, stream_solver
@@ -353,6 +355,19 @@ class SoftmaxRegression(ClassProbabilities, Trained):
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         return scores - Categorical(scores.shape[1]).log_partition(scores)[:, None]
+
+    def explain(self, X: MatrixLike) -> Explanation:
+        """Which columns pushed which class, for each row of X (or one row as a vector). ``print`` the answer.
+
+        A push is what a column, times its value, adds to the score of the predicted class, less what it adds to that of the
+        runner-up. Pushes sum to the difference of the two log-probabilities.
+        """
+        rows = one_row(X)
+        P, rows = self.predict_proba(rows), prediction_data(self, rows)
+        first = np.zeros((int(len(self.classes_) == 2), 1 + rows.shape[1]))  # of two classes, the first has no weights
+        weights = np.vstack([first, np.column_stack([self.coef_, self.intercept_])])
+        others = {"intercept": weights[:, -1], "prior": self.log_prior_}
+        return explain_rows(rows, self.classes_.tolist(), self._column_names(), P, weights[:, :-1], others)
 
     def standard_errors(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,7 @@ from ...objectives.constraints.named import NamedWeights
 from ...objectives.information import warn_of_many_weights
 from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
+from ...report.explanation import Explanation, explained
 from ...solvers.named import make_solver
 from ..data import NUMBERS, TOKENS, Sentences, read_known_heads, read_sentences
 from ..features.attributes import PairAttributes
@@ -177,8 +179,11 @@ class DependencyCRF(ListInput, Trained):
         return self
 
     def _features(self, data: Sentences, attributes: PairAttributes | None) -> PairFeatures:
-        matrix = data.matrix if attributes is None else attributes.matrix(data.tokens, data.trees)
-        return PairFeatures(matrix, data.trees.offsets, self.n_jobs)
+        return PairFeatures(self._matrix(data, attributes), data.trees.offsets, self.n_jobs)
+
+    def _matrix(self, data: Sentences, attributes: PairAttributes | None) -> Any:
+        """The features of all pairs, a row each."""
+        return data.matrix if attributes is None else attributes.matrix(data.tokens, data.trees)
 
     def _start(self, kind: str, attributes: PairAttributes | None, size: int) -> FloatArray | None:
         """The weights of the last fit, where features are the same."""
@@ -254,6 +259,26 @@ class DependencyCRF(ListInput, Trained):
             found = k_best_trees(n, scores[offsets[i] : offsets[i + 1]], k, bool(self.single_root))
             out.append([(heads, value - log_z[i]) for heads, value in zip(found[0], found[1].tolist(), strict=True)])
         return out
+
+    def explain(self, sentence: Any) -> Explanation:
+        """Which attributes of pairs of words pushed which head of each word of a sentence. ``print`` the answer.
+
+        A push is what an attribute adds to the score of the predicted head, less what it adds to that of the runner-up, the
+        most probable other head of that word. (Two trees may differ in more heads than one.)
+        """
+        data, scores = self._scores([sentence])
+        matrix = self._matrix(data, self._vocabulary() if data.kind == TOKENS else None)
+        n, names = int(data.trees.lengths[0]), self.attributes_
+        heads, P = data.split(data.trees.argmax(scores)[0])[0], data.trees.infer(scores).marginals.reshape(n, n)
+        entries = []
+        for d in range(n):
+            candidates = [h for h in range(n + 1) if h != d + 1]
+            part = matrix[d * n : d * n + n]
+            part = (part.toarray() if sp.issparse(part) else np.asarray(part)) * self.parameters_
+            rows = [(names[j], part[:, j]) for j in np.flatnonzero(part.any(axis=0)).tolist()]
+            best = candidates.index(int(heads[d]))
+            entries.append(explained(d + 1, candidates, P[d], rows, best, what="head of word"))
+        return Explanation(tuple(entries))
 
     def predict_marginals(self, X: Sequence[Any]) -> list[FloatArray]:
         """The probability of each head of each word: matrices of shape (words + 1, words + 1), heads first.

@@ -22,16 +22,18 @@ from ....estimators.class_sets import encode_examples, set_weights
 from ....estimators.classifier import drawn_classes, ranked_classes
 from ....estimators.trained import training
 from ....objectives.constraints.constraint import Constraint
+from ....report.explanation import Explanation
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs
 from ...data.reading import Sequences, read_training
 from ...data.sequences import SequenceData
-from ...data.types import Label, Lengths
+from ...data.types import Label, Lengths, SequenceLike
 from ...features.chain import ChainFeatures
 from ...structure.chain import Chain
 from ...structure.forbidden import BoolArray, Forbidden
 from ..scores import ScoredSequences
+from .explanation import explain_sequence
 from .hidden_states import HiddenStates
 
 
@@ -230,6 +232,15 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
         """Labels drawn at random by their probability, (n_sequences, size)."""
         random = generator(self.random_state if random_state is None else random_state)
         return drawn_classes(self.predict_proba(X, lengths), self.classes_, size, random)
+
+    def explain(self, sequence: SequenceLike) -> Explanation:
+        """Which attributes pushed the label of a sequence, summed over its positions: ``print`` the answer.
+
+        A push is what an attribute adds to the score of the predicted label, as expected over its hidden states, less the
+        same of the runner-up; what hidden states add by their order and their number are pushes too. Their sum is the
+        difference of the log-probabilities.
+        """
+        return explain_sequence(self.chain_, self._scored([sequence]), self.predict_log_proba([sequence])[0])
 
     def predict(self, X: Sequences, lengths: Lengths = None) -> LabelArray:
         """The most probable label of every sequence."""

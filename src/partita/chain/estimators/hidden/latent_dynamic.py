@@ -18,15 +18,17 @@ from ....core.validation import check_count, check_weights
 from ....core.warn import warn
 from ....estimators.trained import training
 from ....objectives.constraints.constraint import Constraint
+from ....report.explanation import Explanation
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs, WeightChoice
 from ...data.reading import Sequences, labels_of, read_training
-from ...data.types import Label, LabelSequences, Lengths
+from ...data.types import Label, LabelSequences, Lengths, SequenceLike
 from ...features.chain import ChainFeatures
 from ..chain_model import FEATURES
-from ..labelling import SequenceLabeller
+from ..labelling import SequenceLabeller, chosen_positions
 from ..scores import decode
+from .explanation import explain_positions
 from .hidden_states import HiddenStates
 from .labellings import MOST_PATHS, best_labellings
 
@@ -220,6 +222,15 @@ class LatentDynamicCRF(HiddenStates, SequenceLabeller):
                 ConvergenceWarning,
             )
         return [labellings for labellings, _ in found]
+
+    def explain(self, sequence: SequenceLike, position: int | None = None) -> Explanation:
+        """Which attributes pushed which label: for each position, or one. ``print`` the answer.
+
+        An attribute's push is what it adds to the score of the predicted label, as expected over its hidden states, less the
+        same of the runner-up; the labels of other positions are as predicted, and what their states add is one push.
+        """
+        scored = self._scored([sequence])
+        return explain_positions(self.chain_, scored, chosen_positions(scored, position))
 
     def sample(
         self, X: Sequences, size: int = 1, random_state: RandomState = None, lengths: Lengths = None
