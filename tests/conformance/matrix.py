@@ -293,7 +293,7 @@ def _optimum(name: str, model: Any, close: float = CLOSE) -> None:
 
 def _solver(name: str, solver: str) -> None:
     options: dict[str, Any] = {"solver": SOLVERS[solver]}
-    if solver in STOCHASTIC + ("steepest",):
+    if solver in (*STOCHASTIC, "steepest"):
         options["max_iter"] = 2000
     if solver == "block_frank_wolfe":
         options |= {"likelihood": "bethe", "tol": 1e-4} if name != "OracleCRF" else {}
