@@ -23,7 +23,8 @@ from ...core.validation import check_weights
 from ...estimators.composite_fit import fit_weights
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
-from ...estimators.trained import Trained, solver_like, training
+from ...estimators.streaming import Posterior, StreamedExamples, after
+from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ..data.types import Label, LabelSequences
 from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
@@ -44,7 +45,7 @@ class Words(NamedTuple):
     weights: FloatArray
 
 
-class BoltzmannChain(Trained):
+class BoltzmannChain(StreamedExamples):
     """A Markov random field on chains of tokens and labels, the generative counterpart of `ChainCRF`.
 
     Among all tokens x and labels y of a given length, ``p(x, y)`` is proportional to
@@ -163,29 +164,56 @@ class BoltzmannChain(Trained):
             Strings or integers; every label must be known.
         sample_weight : array of shape (n_sequences,), optional
         """
-        words = self._read_training(X, y, sample_weight)
-        tokens, codes = np.unique(np.array(words.tokens), return_inverse=True)
+        return self._learn(None, X, y, sample_weight)
+
+    def _mean(self) -> FloatArray | None:
+        if "token_weights_" not in vars(self):
+            return None
+        return np.concatenate([self.token_weights_.ravel(), self.transition_weights_.ravel()])
+
+    def _grown(self, before: Posterior, tokens: NDArray[Any]) -> Posterior:
+        """What is known, in the rows of tokens of which some are new: these have been those that nobody saw so far."""
+        n, place = len(self.classes_), np.full(len(tokens) + 1, len(self.tokens_))
+        place[np.searchsorted(tokens, self.tokens_)] = np.arange(len(self.tokens_))
+        new = place[:-1] == len(self.tokens_)
+        mean, precision = (part[: -n * n].reshape(-1, n)[place] for part in before)
+        precision[:-1][new] = float(self.l2)
+        rest = (part[-n * n :] for part in before)
+        return Posterior(*(np.concatenate([a.ravel(), b]) for a, b in zip((mean, precision), rest, strict=True)))
+
+    def _learn(self, before: Posterior | None, *data: Any) -> BoltzmannChain:
+        X, y, sample_weight = data
+        words = self._read_training(X, y, sample_weight, None if before is None else self.classes_)
+        tokens = np.unique(np.array(words.tokens))
+        if before is not None:
+            tokens = np.union1d(self.tokens_, tokens)
+            before = self._grown(before, tokens)
+        codes = np.searchsorted(tokens, np.array(words.tokens))
         if self.n_tokens is not None and self.n_tokens < len(tokens):
             raise ValueError(f"n_tokens must be at least {len(tokens)}, the tokens in X; got {self.n_tokens}")
         unseen = 1 if self.n_tokens is None else self.n_tokens - len(tokens)
         composite, labels = composite_of(self.likelihood, self.random_state), words.labels
-        objective = BoltzmannChainLikelihood(
+        likelihood = BoltzmannChainLikelihood(
             *(codes, labels.codes, words.offsets, np.append(np.ones(len(tokens)), unseen), len(labels.classes)),
             composite=composite,
             weights=words.weights,
             l2=float(self.l2),
             workers=Workers(self.n_jobs),
         )
-        solution, beta = fit_weights(objective, composite, self._minimize, None)
+        objective = after(likelihood, before)
+        solution, beta = fit_weights(objective, composite, self._minimize, None if before is None else before.mean)
         self._warn_if_short(solution)
         self.classes_, self.tokens_, self.n_unseen_, self.beta_ = labels.classes, tokens, int(unseen), beta
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(solution.parameters))
+        self._store_precision(objective, solution.point, objective.n_examples)
         self._store_run(solution)
         self.lengths_ = np.diff(words.offsets)
         self._forget("_numbers")
         return self
 
-    def _read_training(self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight) -> Words:
+    def _read_training(
+        self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight, classes: LabelArray | None
+    ) -> Words:
         """The sequences that are not empty and have a positive weight."""
         for name, value in (("X", X), ("y", y)):
             if isinstance(value, str) or not isinstance(value, Sized):
@@ -198,7 +226,7 @@ class BoltzmannChain(Trained):
         if not kept:
             raise ValueError("X has no sequence with a position and a positive weight")
         flat, offsets = _tokens([X[i] for i in kept])
-        return Words(flat, offsets, _known(encode_labels([rows[i] for i in kept], offsets)), weights[kept])
+        return Words(flat, offsets, _known(encode_labels([rows[i] for i in kept], offsets, classes)), weights[kept])
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()

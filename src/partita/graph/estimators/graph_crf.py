@@ -19,12 +19,13 @@ from ...core.validation import check_weights
 from ...core.warn import one_warning
 from ...estimators.data import ListInput
 from ...estimators.loaded import check_array, check_bool, check_labels, is_fitted
+from ...estimators.streaming import Posterior
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
 from ..data.labels import read_labels
-from ..data.units import Part, Units, standard_units
+from ..data.units import Columns, Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import Evidence
@@ -132,6 +133,9 @@ class GraphCRF(ListInput, GraphModel):
     fit_intercept_: bool
     directed_: list[Hashable]
     columns_: dict[Any, list[Hashable]]
+    column_means_: FloatArray
+    column_spreads_: FloatArray
+    free_intercepts_: list[bool]
 
     def __init__(
         self,
@@ -174,6 +178,48 @@ class GraphCRF(ListInput, GraphModel):
     @training
     def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None) -> Self:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
+        return self._learn(None, X, y, sample_weight)
+
+    def _mean(self) -> FloatArray | None:
+        if "parameters_" not in vars(self):
+            return None
+        return np.asarray(self._known_units().there @ self.parameters_)
+
+    def _known_units(self) -> Units:
+        """The units of the features in training."""
+        if self._units is not None:
+            return self._units
+        if "column_means_" not in vars(self):
+            raise ValueError(
+                "partial_fit needs the units in which features were learned, which files of earlier versions do not keep: "
+                "fit again"
+            )
+        layout, columns, at = self._layout(), [], 0
+        for kind, width, constant, free in zip(
+            self.kinds_, self.widths_, self.constants_, self.free_intercepts_, strict=True
+        ):
+            own = 0 if constant else width - self.fit_intercept_
+            mean, spread = (part[at : at + own] for part in (self.column_means_, self.column_spreads_))
+            spread, at = np.append(spread, np.ones(width - own)), at + own
+            columns.append(Columns(mean, spread, np.zeros(width), layout.statistics(kind), free))
+        self._units = Units.of(columns)
+        return self._units
+
+    def _store_units(self) -> None:
+        """Keep the units of features, for more pieces of a stream."""
+        columns = self._known_units().columns
+        self.column_means_ = np.concatenate([kind.mean for kind in columns])
+        self.column_spreads_ = np.concatenate([kind.spread[: len(kind.mean)] for kind in columns])
+        self.free_intercepts_ = [bool(kind.free) for kind in columns]
+
+    def _learn(self, before: Posterior | None, *given: Any) -> Self:
+        X, y, sample_weight = given
+        if before is not None:
+            data = self._read_data(X)
+            codes = self._codes(y, data)
+            weights = check_weights("sample_weight", sample_weight, len(data))
+            self._solve(self._piece(data, codes, weights, before), None)
+            return self
         data = read_graphs(X, self.fit_intercept, self.symmetric)
         codes, classes = read_labels(y, data, self._given_classes(data))
         weights = check_weights("sample_weight", sample_weight, len(data))
@@ -181,7 +227,8 @@ class GraphCRF(ListInput, GraphModel):
         same = self.warm_start and hasattr(self, "kinds_") and self.kinds_ == kinds
         last = self.parameters_ if same else None
         self._store_layout(data, kinds, classes)
-        self._learn(self._problem(data, codes, weights), last)
+        self._solve(self._problem(data, codes, weights), last)
+        self._store_units()
         return self
 
     def _store_layout(self, data: GraphData, kinds: list[Kind], classes: dict[Hashable, Any]) -> None:
@@ -196,6 +243,14 @@ class GraphCRF(ListInput, GraphModel):
         standard, units = self._standard(data, codes, weights)
         _, features, base = self._compile(standard)
         return GraphProblem(features, codes, weights, float(self.l2), base, units, self.engine_options)
+
+    def _piece(self, data: GraphData, codes: IntArray, weights: FloatArray, before: Posterior) -> GraphProblem:
+        """What more graphs say, in the units of the first ones."""
+        units = self._known_units()
+        columns = dict(zip(self.kinds_, units.columns, strict=True))
+        factors = {kind: (scopes, columns[kind].rows(F)) for kind, (scopes, F) in data.factors.items()}
+        _, features, base = self._compile(replace(data, factors=factors))
+        return GraphProblem(features, codes, weights, float(self.l2), base, units, self.engine_options, before)
 
     def _layout(self) -> KindLayout:
         return KindLayout(self.kinds_, self.widths_, self._classes(), self.symmetric_)
@@ -249,6 +304,14 @@ class GraphCRF(ListInput, GraphModel):
                 raise ModelFileError(f"widths_ and constants_ of {kind!r} must be a number of features and true or false")
             size += width * layout.statistics(kind)
         check_array(self, "parameters_", (size,))
+        if "column_means_" in vars(self):
+            own = sum(width - self.fit_intercept_ for width, c in zip(self.widths_, self.constants_, strict=True) if not c)
+            check_array(self, "column_means_", (own,))
+            if not (check_array(self, "column_spreads_", (own,)) > 0.0).all():
+                raise ModelFileError("column_spreads_ must be above zero")
+            free = vars(self).get("free_intercepts_")
+            if not isinstance(free, list) or len(free) != len(self.kinds_) or not all(isinstance(f, bool) for f in free):
+                raise ModelFileError("free_intercepts_ must be a list of true and false, one for each of kinds_")
         base_tables(self.tables, self.kinds_, classes)
 
     def _given_classes(self, data: GraphData) -> dict[Hashable, Any] | None:
@@ -262,8 +325,8 @@ class GraphCRF(ListInput, GraphModel):
     def _classes(self) -> dict[Hashable, LabelArray]:
         return self.classes_ if isinstance(self.classes_, dict) else {NODE: self.classes_}
 
-    def _read(self, X: Graphs) -> tuple[GraphData, FactorGraph, FloatArray]:
-        """New graphs and their potentials."""
+    def _read_data(self, X: Graphs) -> GraphData:
+        """New graphs with the kinds of factors of those in training."""
         check_is_fitted(self)
         directed = getattr(self, "directed_", None)  # files of earlier versions have none, and took all edges as they came
         columns = getattr(self, "columns_", {})
@@ -276,6 +339,11 @@ class GraphCRF(ListInput, GraphModel):
             k = self.kinds_.index(kind)
             if (F is None) != self.constants_[k] or (F is not None and F.shape[1] != self.widths_[k]):
                 raise ValueError(f"X: factors {kind} must have as many features as in the training data")
+        return data
+
+    def _read(self, X: Graphs) -> tuple[GraphData, FactorGraph, FloatArray]:
+        """New graphs and their potentials."""
+        data = self._read_data(X)
         graph, features, base = self._compile(data)
         u = features.forward(self.parameters_)
         return data, graph, u if base is None else u + base

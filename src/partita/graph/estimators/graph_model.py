@@ -17,7 +17,8 @@ from ...core.validation import check_level
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.convergence import certified_gap, joined, unsettled
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
-from ...estimators.trained import Trained, solver_like
+from ...estimators.streaming import StreamedExamples
+from ...estimators.trained import solver_like
 from ...objectives.composite.efficiency import relative_size
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
 from ...objectives.information import warn_of_many_weights
@@ -26,7 +27,7 @@ from ...report.tables import CoefficientTable
 from ..data.units import Units
 from ..objective.composite import GraphComposite
 from ..objective.information import determined, graph_covariance, graph_errors, graph_influence
-from ..objective.likelihood import LIKELIHOOD_ENGINES, GraphLikelihood
+from ..objective.likelihood import LIKELIHOOD_ENGINES, GraphLikelihood, GraphPoint
 from ..objective.operations import graph_operations
 from ..structure.factor_graph import FactorGraph
 from .problem import GraphProblem
@@ -51,7 +52,7 @@ SHARED: Mapping[str, Check] = {
 }
 
 
-class GraphModel(Trained):
+class GraphModel(StreamedExamples):
     """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters `SHARED`."""
 
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_cache", "_objective", "_point", "_units")
@@ -94,7 +95,7 @@ class GraphModel(Trained):
     def _is_bethe(self) -> bool:
         return isinstance(self.likelihood, str) and self.likelihood == "bethe"
 
-    def _learn(self, problem: GraphProblem, last: FloatArray | None) -> None:
+    def _solve(self, problem: GraphProblem, last: FloatArray | None) -> None:
         """Fit to a problem, from the weights of the `last` fit if they are as many."""
         self._units = problem.units
         self._forget("beta_", "likelihood_", "choice_", "n_oracle_calls_", "_objective")
@@ -161,6 +162,10 @@ class GraphModel(Trained):
         self.engine_ = engine
         self._store_run(solution)
         self._point, self.gap_ = point, certified_gap(point)
+        if isinstance(point, GraphPoint):
+            self._store_precision(point.objective, point, point.objective.n_examples)
+        else:
+            self.precision_, self.n_seen_ = None, 0
 
     @property
     def _engine(self) -> str:

@@ -20,6 +20,7 @@ from ...core.warn import one_warning
 from ...estimators.loaded import check_array, check_columns, check_integers, is_fitted
 from ...estimators.named_columns import column_names, order_columns, take_columns
 from ...estimators.states import read_states
+from ...estimators.streaming import Posterior
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ..engines.partition_bounds import log_partition_bounds
@@ -232,6 +233,14 @@ class MarkovNetwork(GraphModel):
     @training
     def fit(self, X: TableLike, y: object = None, sample_weight: SampleWeight = None) -> Self:
         """Fit to rows of states. A failed fit changes nothing."""
+        return self._learn(None, X, y, sample_weight)
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, _, sample_weight = data
+        if before is not None:
+            evidence, _, _ = self._evidence(X)
+            self._solve(self._problem(self._features(), evidence.states, sample_weight, before), None)
+            return self
         stated = self._stated()
         places, names = stated.columns(X)
         table = take_columns(X, places)  # those that are ignored may hold anything
@@ -240,11 +249,16 @@ class MarkovNetwork(GraphModel):
         scopes = stated.scopes(states.shape[1], names)
         features = tied_tables(counts, scopes, self.statistics, self.n_jobs)
         check_states(features.graph, states, "X")
-        weights = check_weights("sample_weight", sample_weight, len(states))
-        problem = GraphProblem(features, states, weights, float(self.l2), None, None, self.engine_options)
-        self._learn(problem, self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None)
+        last = self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None
+        self._solve(self._problem(features, states, sample_weight, None), last)
         self._store_layout(features, scopes, names)
         return self
+
+    def _problem(
+        self, features: TiedTables, states: IntArray, sample_weight: SampleWeight, before: Posterior | None
+    ) -> GraphProblem:
+        weights = check_weights("sample_weight", sample_weight, len(states))
+        return GraphProblem(features, states, weights, float(self.l2), None, None, self.engine_options, before)
 
     def _stated(self) -> StatedNetwork:
         return StatedNetwork(self.factors, self.cardinalities, self.tie, self.statistics, self.n_jobs)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.results import FloatArray, IntArray
+from ...estimators.streaming import Posterior, after
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ..data.units import Units
 from ..features.tied_tables import TiedTables
@@ -36,6 +37,8 @@ class GraphProblem:
         What weights on the features mean for the user. None: they are the user's.
     options : dict
         Of the engine.
+    before : Posterior, optional
+        What earlier pieces of a stream say of the weights, in place of the penalty.
     """
 
     features: TiedTables
@@ -45,16 +48,20 @@ class GraphProblem:
     base: FloatArray | None
     units: Units | None
     options: Mapping[str, Any] | None
+    before: Posterior | None = None
 
     def start(self, last: FloatArray | None) -> FloatArray | None:
         """Weights for the solver from those of an earlier fit, if they are as many."""
+        if self.before is not None:
+            return self.before.mean
         if last is None or last.shape != (self.features.size,):
             return None
         return last if self.units is None else np.asarray(self.units.there @ last)
 
     def likelihood(self, engine: str, inexact: bool = False) -> GraphLikelihood:
         """The likelihood of the whole, by an engine."""
-        return GraphLikelihood(self.features, self.states, engine=engine, inexact=inexact, **self._given())
+        found = GraphLikelihood(self.features, self.states, engine=engine, inexact=inexact, **self._given())
+        return after(found, self.before)
 
     def composite(self, likelihood: CompositeLikelihood) -> GraphComposite:
         """A composite likelihood."""

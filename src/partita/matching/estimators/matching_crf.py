@@ -15,6 +15,7 @@ from ...core.types import SampleWeight, SolverLike
 from ...core.validation import check_level, check_weights
 from ...core.warn import warn
 from ...estimators.convergence import certified_gap, unsettled
+from ...estimators.streaming import Posterior, StreamedExamples, after
 from ...estimators.trained import solver_like, training
 from ...objectives.information import warn_of_many_weights
 from ...report.tables import CoefficientTable
@@ -26,7 +27,7 @@ from .checks import edges_of_vertices, entropy_weight, simplest
 from .matching_model import LIKELIHOODS, Examples, MatchingModel, Matchings
 
 
-class MatchingCRF(MatchingModel):
+class MatchingCRF(MatchingModel, StreamedExamples):
     """p(y | x) over matchings y, proportional to exp of the sum of the weights of its edges, which are linear in features.
 
     Minimises ``sum_i w_i (log Z(x_i) - score(x_i, y_i)) + (l2 / 2) ||theta||^2``. log Z is exact where that is cheap. Else
@@ -232,11 +233,19 @@ class MatchingCRF(MatchingModel):
         if self.perfect is not None:
             old, new = f"perfect={self.perfect}", f"allow_unmatched={not self.perfect}"
             warn(f"{old} is {new} now; the old name goes with the next release", FutureWarning)
-        batches, layout = self._read(X)
-        objective = self._objective(batches, y, sample_weight)
+        return self._learn(None, X, y, sample_weight)
+
+    def _mean(self) -> FloatArray | None:
+        return self._theta if hasattr(self, "parameters_") else None
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, y, sample_weight = data
+        batches, layout = self._read(X) if before is None else self._read_new(X)
+        objective = after(self._objective(batches, y, sample_weight, before), before)
         target = self.tol * objective.scale  # for each vertex
         certified = self.l2 > 0.0
-        start, tol = self._start(objective.size), 0.0 if certified else self.tol
+        start = self._start(objective.size) if before is None else before.mean
+        tol = 0.0 if certified else self.tol
         solution = self._minimize(objective, start, tol=tol, gap_tol=target if certified else None)
         point: Any = solution.point
         self.parameters_, self.row_parameters_, self.column_parameters_ = layout.split(solution.parameters)
@@ -248,6 +257,7 @@ class MatchingCRF(MatchingModel):
         self._forget("_point", "n_oracle_calls_")
         if self.likelihood_ == "full":
             self._point = point  # for standard errors
+        self._store_precision(objective, point, objective.n_examples)
         self._finish(solution, target)
         return self
 
@@ -259,7 +269,7 @@ class MatchingCRF(MatchingModel):
             self.n_oracle_calls_ = point.n_calls
         else:
             also = unsettled(*(result for _, result in point.found))
-        if self.likelihood_ == "full" and separated(point):
+        if self.likelihood_ == "full" and point.objective.center is None and separated(point):
             solution = replace(solution, status=Status.UNBOUNDED)
         elif not also and self.l2 > 0.0 and self.gap_ > target:
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({target:.1e})"
@@ -267,7 +277,7 @@ class MatchingCRF(MatchingModel):
         self._warn_if_short(solution, also)
 
     def _objective(
-        self, batches: list[Batch], y: Matchings, sample_weight: SampleWeight
+        self, batches: list[Batch], y: Matchings, sample_weight: SampleWeight, before: Posterior | None
     ) -> ExactMatchingLikelihood | MatchingLikelihood:
         matchings = read_matchings(y, batches)
         weights = check_weights("sample_weight", sample_weight, sum(len(batch.places) for batch in batches))
@@ -283,7 +293,8 @@ class MatchingCRF(MatchingModel):
             for batch, rows in zip(batches, matchings, strict=True)
         ]
         asked = simplest(self.rho) != 1.0 or self._asks_for_blocks
-        if self.likelihood == "full" or (self.likelihood == "auto" and not asked and is_cheap(groups)):
+        chosen = self.likelihood if before is None else self.likelihood_
+        if chosen == "full" or (chosen == "auto" and not asked and is_cheap(groups)):
             for batch in batches:
                 batch.structure.check_small("Choose likelihood='bethe'")
             return ExactMatchingLikelihood(groups, float(self.l2))

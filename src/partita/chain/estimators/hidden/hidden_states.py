@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +15,12 @@ from ....core.memory import check_memory
 from ....core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
 from ....core.random import generator
 from ....core.results import FloatArray, IntArray, Solution
-from ....core.types import LabelArray, SolverLike
+from ....core.types import LabelArray, SampleWeight, SolverLike
 from ....estimators.labels import split
 from ....estimators.loaded import check_labels, check_whole, is_fitted
 from ....estimators.restarts import end_values, rough_fit
-from ....estimators.trained import solver_like
+from ....estimators.streaming import Streamed, precision_at
+from ....estimators.trained import solver_like, training
 from ...data.examples import Examples
 from ...data.hidden_states import hidden_labels, state_names
 from ...data.inputs import ChainInputs
@@ -29,13 +30,14 @@ from ...features.chain import ChainFeatures
 from ...structure.forbidden import Forbidden
 from ..chain_model import FITTED, ChainModel, check_chain
 from ..problem import ChainProblem
+from ..streaming import Learned, Posterior, with_earlier_weights
 
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.
 GUESS_ITER = 10
 
 
-class HiddenStates(ChainModel):
+class HiddenStates(ChainModel, Streamed):
     """A chain over pairs (label, hidden state), fitted from several starts."""
 
     PARAMETERS: ClassVar[Mapping[str, Check]] = {
@@ -75,23 +77,67 @@ class HiddenStates(ChainModel):
         scored = self._scored(X, lengths)
         return split(self.chain_.hidden_marginals(scored), scored.offsets)
 
-    def _fit_hidden(self, examples: Examples) -> None:
+    def _posterior(self) -> Posterior | None:
+        if "parameters_" not in vars(self):
+            return None
+        return Posterior.of(self.chain_, self._known_precision(), self.n_seen_, None, True)
+
+    @abstractmethod
+    def _read(
+        self, X: Sequences, y: Any, lengths: Lengths, sample_weight: SampleWeight, before: Posterior | None
+    ) -> Examples:
+        """The sequences, each position with its label; in the columns and with the labels of earlier ones, if any."""
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, y, lengths, sample_weight = data
+        self._fit_hidden(self._read(X, y, lengths, sample_weight, before), before)
+        return self
+
+    @training
+    def partial_fit(self, X: Sequences, y: Any = None, lengths: Lengths = None, sample_weight: SampleWeight = None) -> Self:
+        """Learn from more sequences, by the Laplace approximation; see `ChainCRF.partial_fit`.
+
+        X, y, `lengths` and `sample_weight` are as in `fit`. Labels are those of the first piece; new attributes get weights.
+        """
+        return self._take_piece(X, y, lengths, sample_weight)
+
+    def _fit_hidden(self, examples: Examples, before: Posterior | None) -> None:
         """Find weights for examples with labels of their positions, and keep them."""
         labels, data, states = examples.labels, examples.data, len(examples.labels.classes) * self.n_hidden
         what = f"n_hidden={self.n_hidden} with {len(labels.classes)} labels and {examples.n_positions} positions"
         check_memory(what, 64.0 * states * (states + examples.n_positions), "Lower n_hidden")
-        inputs = ChainInputs.of(data, examples.weights, float(self.l2), bool(self.fit_intercept))
+        if before is None:
+            inputs = ChainInputs.of(data, examples.weights, float(self.l2), bool(self.fit_intercept))
+        else:
+            inputs = before.inputs
         rows = inputs.rows(data).X
-        problem = self._problem(inputs, examples, rows)
-        best = self._best_of_starts(problem, examples, rows)
-        chain = problem.chain(problem.layout, problem.user_weights(best.parameters), self.hashing, labels.classes)
+        problem = self._problem(inputs, examples, rows, before)
+        if before is None:
+            best = self._best_of_starts(problem, examples, rows)
+        else:
+            mean = problem.parameters(before.layout.align(before.mean, problem.layout))
+            best = self._minimize(problem.objective(), mean)
+            self._finish(best, [best])
+        point: Any = best.point
+        precision = precision_at(point.objective, point)
+        assert precision is not None
+        found = Learned(problem.layout, problem.weights(best.parameters), problem.weights(precision))
+        if before is not None:
+            found = found.joined(before)
+        values = np.asarray(inputs.to_user(found.layout) @ found.mean) if inputs.intercept else np.array(found.mean)
+        chain = problem.chain(found.layout, values, self.hashing, labels.classes)
         self._store_chain(chain.trimmed() if examples.owns_names else chain)
+        self.precision_, self.n_seen_ = found.precision, len(data)
         self.n_hidden_ = int(self.n_hidden)
 
-    def _problem(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainProblem:
+    def _problem(
+        self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix, before: Posterior | None
+    ) -> ChainProblem:
         """What the states are to be learned from."""
         labels = examples.labels
         states, features = hidden_labels(labels, self.n_hidden), self._features(inputs, examples, rows)
+        if before is not None:
+            features = with_earlier_weights(features, rows, before.layout, states.classes, examples.data.attributes)
         layout = inputs.layout(features, states.classes, examples.data.attributes)
         # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
         # penalty, and a shift of X changes nothing all the same.
@@ -100,7 +146,13 @@ class HiddenStates(ChainModel):
         if ties is not None:
             l2 = l2[np.unique(ties, return_index=True)[1]]  # a weight that is shared is penalised once
         forbidden = self._forbidden(len(labels.classes))
-        return ChainProblem(replace(examples, labels=states), forbidden, inputs, features, layout, l2, ties=ties)
+        problem = ChainProblem(replace(examples, labels=states), forbidden, inputs, features, layout, l2, ties=ties)
+        if before is None:
+            return problem
+        mean, known = (problem.parameters(before.layout.align(part, layout)) for part in (before.mean, before.precision))
+        precision = np.where(problem.parameters(before.has(layout).astype(np.float64)) > 0.0, known, l2)
+        # Half the precision times the squared distance to the mean, up to a constant, is a penalty and a linear term.
+        return replace(problem, l2=precision, linear=-precision * mean)
 
     @abstractmethod
     def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:
@@ -133,10 +185,14 @@ class HiddenStates(ChainModel):
         seeds = generator(self.random_state).integers(2**31, size=self.n_init)
         starts = [partial(start, generator(number)) for number in seeds.tolist()]
         best, solutions = self._minimize_from(objective, starts, self._solver(), n_jobs=1)  # threads are for the chains
+        self._finish(best, solutions)
+        return best
+
+    def _finish(self, best: Solution, solutions: list[Solution | None]) -> None:
+        """Keep how the runs went."""
         self._warn_if_short(best)
         self.objectives_ = end_values(solutions)
         self._store_run(best)
-        return best
 
     def _states(self) -> LabelArray:
         return state_names(self.classes_, self.n_hidden_)
