@@ -27,6 +27,9 @@ SAMPLE, PROBE = 1000, 200
 #: Parameters up to which curvature is a matrix, and step of finite differences of gradients, in units of the parameters.
 DENSE_LIMIT, DIFFERENCE = 100, 1e-4
 
+#: What is offered for penalties around zero only.
+AROUND_ZERO = frozenset({Capability.BLOCKS, Capability.SWEEPS})
+
 R = TypeVar("R")
 S = TypeVar("S")
 
@@ -35,7 +38,7 @@ S = TypeVar("S")
 class Residual:
     """The gradient of a mini-batch in its scores, as arrays of any shapes; without any before the first visit."""
 
-    parts: tuple[FloatArray, ...] = ()
+    parts: tuple[Any, ...] = ()
 
     def __sub__(self, other: Residual) -> Residual:
         if not other.parts:
@@ -62,6 +65,9 @@ class ShuffledExamples(ABC, Generic[R, S]):
     random_state : int, Generator or None
     validation : float
         The part of the examples that is held out.
+    slope : array of shape (size,), optional
+        A linear term. It is spread over the examples; the share that a batch has is a part of its residual, which therefore
+        stays linear in what is subtracted and stored.
 
     Attributes
     ----------
@@ -76,7 +82,13 @@ class ShuffledExamples(ABC, Generic[R, S]):
     """
 
     def __init__(
-        self, objective: Objective, masses: FloatArray, penalty: FloatArray, random_state: Any, validation: float
+        self,
+        objective: Objective,
+        masses: FloatArray,
+        penalty: FloatArray,
+        random_state: Any,
+        validation: float,
+        slope: FloatArray | None = None,
     ) -> None:
         self.rng: np.random.Generator = generator(random_state)
         order = self.rng.permutation(np.flatnonzero(masses))
@@ -90,7 +102,9 @@ class ShuffledExamples(ABC, Generic[R, S]):
         self._masses = masses[self.order]
         self._held_mass = float(masses[self.held].sum())
         self.scale: float = self.weight(0, self.n_examples)
-        self.penalty: FloatArray = penalty * (self.scale / float(masses.sum()))
+        share = self.scale / float(masses.sum())
+        self.penalty: FloatArray = penalty * share
+        self._slope: FloatArray | None = None if slope is None else slope * share
 
     def shuffled(self, batch_size: int) -> list[tuple[int, int]]:
         """The mini-batches of one epoch in random order."""
@@ -122,21 +136,44 @@ class ShuffledExamples(ABC, Generic[R, S]):
     def held_loss(self, theta: FloatArray) -> float:
         """The loss of the held-out examples."""
 
-    @abstractmethod
     def table(self) -> Any:
         """Room for the residual of every batch."""
+        return self.room() if self._slope is None else ResidualTable()
 
-    @abstractmethod
-    def slots(self, lo: int, hi: int) -> S:
+    def slots(self, lo: int, hi: int) -> Any:
         """Where a batch is in the table."""
+        return self.places(lo, hi) if self._slope is None else (lo, hi)
 
-    @abstractmethod
-    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, R]:
+    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, Any]:
         """The loss of a batch, without the penalty, and its gradient in the scores."""
+        loss, residual = self.loss(theta, lo, hi)
+        if self._slope is None:
+            return loss, residual
+        share = self.weight(lo, hi) / self.scale
+        return loss + share * float(self._slope @ theta), Residual((residual, np.array(share)))
+
+    def pull_back(self, residual: Any, lo: int, hi: int) -> FloatArray:
+        """The gradient in the parameters of a batch's gradient in the scores."""
+        if self._slope is None:
+            return self.gradient(residual, lo, hi)
+        inner, share = residual.parts
+        return np.asarray(self.gradient(inner, lo, hi) + float(share) * self._slope)
 
     @abstractmethod
-    def pull_back(self, residual: R, lo: int, hi: int) -> FloatArray:
-        """The gradient in the parameters of a batch's gradient in the scores."""
+    def room(self) -> Any:
+        """`table`, without a linear term; so are the next three."""
+
+    @abstractmethod
+    def places(self, lo: int, hi: int) -> S:
+        """`slots`."""
+
+    @abstractmethod
+    def loss(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, R]:
+        """`evaluate`."""
+
+    @abstractmethod
+    def gradient(self, residual: R, lo: int, hi: int) -> FloatArray:
+        """`pull_back`."""
 
 
 class SumOverExamples(PenalizedObjective):
@@ -158,10 +195,11 @@ class SumOverExamples(PenalizedObjective):
     def part(self, rows: IntArray) -> Self:
         """The sum over some examples, in this order, without the penalty."""
 
-    @property
-    def slope(self) -> FloatArray | None:
-        """The linear term beside the penalty around zero; None if there is none."""
-        return None if self.center is None else -self.penalty * self.center
+    def around(self, mean: FloatArray, precision: FloatArray) -> Self:
+        """The same sum, with this precision as a penalty on the distance to this mean."""
+        twin = self.with_penalty(precision)
+        twin.center, twin.capabilities = mean, self.capabilities - AROUND_ZERO
+        return twin
 
     @abstractmethod
     def at(self, parameters: FloatArray) -> PenalizedPoint: ...
@@ -243,19 +281,13 @@ class SumOverExamples(PenalizedObjective):
 
 
 class Parts(ShuffledExamples[Residual, tuple[int, int]]):
-    """Mini-batches each of which is a sum over examples of its own, made when it is first seen.
-
-    A linear term is spread over them; the share that a batch has is the last part of its residual, which therefore stays
-    linear in what is subtracted and stored.
-    """
+    """Mini-batches each of which is a sum over examples of its own, made when it is first seen."""
 
     def __init__(self, objective: SumOverExamples, random_state: Any = None, validation: float = 0.0) -> None:
-        super().__init__(objective, objective.masses, objective.penalty, random_state, validation)
+        super().__init__(objective, objective.masses, objective.penalty, random_state, validation, objective.slope)
         self.parent = objective
         self._kept: dict[tuple[int, int], SumOverExamples] = {}
         self._held = objective.part(self.held) if len(self.held) else None
-        slope = objective.slope
-        self._slope = None if slope is None else slope * (self.scale / float(objective.masses.sum()))
 
     def part(self, lo: int, hi: int, keep: bool = True) -> SumOverExamples:
         """The sum over a batch."""
@@ -270,24 +302,18 @@ class Parts(ShuffledExamples[Residual, tuple[int, int]]):
         assert self._held is not None
         return self._held.evaluate(theta)[0]
 
-    def table(self) -> ResidualTable:
+    def room(self) -> ResidualTable:
         return ResidualTable()
 
-    def slots(self, lo: int, hi: int) -> tuple[int, int]:
+    def places(self, lo: int, hi: int) -> tuple[int, int]:
         return lo, hi
 
-    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, Residual]:
+    def loss(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, Residual]:
         loss, parts = self.part(lo, hi).evaluate(theta)
-        if self._slope is None:
-            return loss, Residual(tuple(parts))
-        share = self.weight(lo, hi) / self.scale
-        return loss + share * float(self._slope @ theta), Residual((*parts, np.array(share)))
+        return loss, Residual(tuple(parts))
 
-    def pull_back(self, residual: Residual, lo: int, hi: int) -> FloatArray:
-        part = self.part(lo, hi)
-        if self._slope is None:
-            return part.pull_back(residual.parts)
-        return part.pull_back(residual.parts[:-1]) + float(residual.parts[-1]) * self._slope
+    def gradient(self, residual: Residual, lo: int, hi: int) -> FloatArray:
+        return self.part(lo, hi).pull_back(residual.parts)
 
     def problem(self, lo: int, hi: int) -> Any:
         """The objective of a batch with its share of the penalty."""

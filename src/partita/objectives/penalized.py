@@ -76,6 +76,11 @@ class PenalizedObjective(ObjectiveBase):
         """What the penalty adds to the gradient."""
         return self.penalty * (theta if self.center is None else theta - self.center)
 
+    @property
+    def slope(self) -> FloatArray | None:
+        """The linear term beside a penalty around zero; None if there is none."""
+        return None if self.center is None else -self.penalty * self.center
+
     def free_constants(self) -> IntArray:
         """Parameters without a penalty that a common constant may be added to, changing nothing; none in general."""
         return np.zeros(0, np.int64)

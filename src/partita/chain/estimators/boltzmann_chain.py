@@ -26,7 +26,8 @@ from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
 from ...estimators.restrictions import RESTRICTIONS, check_errors, check_refinement, feasible_weights
-from ...estimators.trained import Trained, solver_like, training
+from ...estimators.streaming import Posterior, StreamedExamples, after
+from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.named import TRANSITIONS, NamedWeights
@@ -57,7 +58,7 @@ class Words(NamedTuple):
     weights: FloatArray
 
 
-class BoltzmannChain(Trained):
+class BoltzmannChain(StreamedExamples):
     """A Markov random field on chains of tokens and labels, the generative counterpart of `ChainCRF`.
 
     Among all tokens x and labels y of a given length, ``p(x, y)`` is proportional to
@@ -205,8 +206,31 @@ class BoltzmannChain(Trained):
             out, which takes ``likelihood="full"``, and the objective has local minima.
         sample_weight : array of shape (n_sequences,), optional
         """
-        words = self._read_training(X, y, sample_weight)
-        tokens, codes = np.unique(np.array(words.tokens), return_inverse=True)
+        return self._learn(None, X, y, sample_weight)
+
+    def _mean(self) -> FloatArray | None:
+        if "token_weights_" not in vars(self):
+            return None
+        return np.concatenate([self.token_weights_.ravel(), self.transition_weights_.ravel()])
+
+    def _grown(self, before: Posterior, tokens: NDArray[Any]) -> Posterior:
+        """What is known, in the rows of tokens of which some are new: these have been those that nobody saw so far."""
+        n, place = len(self.classes_), np.full(len(tokens) + 1, len(self.tokens_))
+        place[np.searchsorted(tokens, self.tokens_)] = np.arange(len(self.tokens_))
+        new = place[:-1] == len(self.tokens_)
+        mean, precision = (part[: -n * n].reshape(-1, n)[place] for part in before)
+        precision[:-1][new] = float(self.l2)
+        rest = (part[-n * n :] for part in before)
+        return Posterior(*(np.concatenate([a.ravel(), b]) for a, b in zip((mean, precision), rest, strict=True)))
+
+    def _learn(self, before: Posterior | None, *data: Any) -> BoltzmannChain:
+        X, y, sample_weight = data
+        words = self._read_training(X, y, sample_weight, None if before is None else self.classes_)
+        tokens = np.unique(np.array(words.tokens))
+        if before is not None:
+            tokens = np.union1d(self.tokens_, tokens)
+            before = self._grown(before, tokens)
+        codes = np.searchsorted(tokens, np.array(words.tokens))
         if self.n_tokens is not None and self.n_tokens < len(tokens):
             raise ValueError(f"n_tokens must be at least {len(tokens)}, the tokens in X; got {self.n_tokens}")
         unseen = 1 if self.n_tokens is None else self.n_tokens - len(tokens)
@@ -214,20 +238,23 @@ class BoltzmannChain(Trained):
         sizes = np.append(np.ones(len(tokens)), unseen)
         options: dict[str, Any] = {"weights": words.weights, "l2": float(self.l2), "workers": Workers(self.n_jobs)}
         options["sets"] = labels.sets
-        data = (codes, labels.codes, words.offsets, sizes, len(labels.classes))
+        chains = (codes, labels.codes, words.offsets, sizes, len(labels.classes))
+        known = before
 
         def objective(composite: CompositeLikelihood | None) -> BoltzmannChainLikelihood:
-            return BoltzmannChainLikelihood(*data, composite=composite, **options)
+            return after(BoltzmannChainLikelihood(*chains, composite=composite, **options), known)
 
-        self._learn(objective, np.diff(words.offsets), labels.classes.tolist(), tokens.tolist())
+        start = None if before is None else before.mean
+        self._solve(objective, start, np.diff(words.offsets), labels.classes.tolist(), tokens.tolist())
         self.classes_, self.tokens_, self.n_unseen_ = labels.classes, tokens, int(unseen)
         self.lengths_ = np.diff(words.offsets)
         self._forget("_numbers")
         return self
 
-    def _learn(
+    def _solve(
         self,
         make: Callable[[CompositeLikelihood | None], BoltzmannChainLikelihood],
+        start: FloatArray | None,
         lengths: IntArray,
         labels: list[Any],
         tokens: list[str],
@@ -240,11 +267,12 @@ class BoltzmannChain(Trained):
             costs = dict(zip(BUDGET_ORDERS, chain_operations(lengths, len(labels), every), strict=True))
             composite, choice = within_budget(make, solve, costs, self.budget)
         objective = make(composite)
-        solution, beta = fit_weights(objective, composite, solve, None)
+        solution, beta = fit_weights(objective, composite, solve, start)
         point: Any = smooth_point(solution.point)
         if composite is not None and composite.refine is not None:
             point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
         self._warn_if_short(solution)
+        self._store_precision(objective, smooth_point(solution.point), objective.n_examples)
         self._store_run(solution.at(point, point.objective.scale))
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(point.parameters))
         self._point, self.beta_, self.likelihood_ = point, beta, composite or FULL
@@ -346,7 +374,9 @@ class BoltzmannChain(Trained):
         new = point.objective.with_data(x, labels.codes, offsets, labels.sets).at(point.parameters)
         return influence(point, np.concatenate(list(new.score_chunks())))
 
-    def _read_training(self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight) -> Words:
+    def _read_training(
+        self, X: TokenLists, y: LabelSequences, sample_weight: SampleWeight, classes: LabelArray | None
+    ) -> Words:
         """The sequences that are not empty and have a positive weight."""
         for name, value in (("X", X), ("y", y)):
             if isinstance(value, str) or not isinstance(value, Sized):
@@ -359,7 +389,8 @@ class BoltzmannChain(Trained):
         if not kept:
             raise ValueError("X has no sequence with a position and a positive weight")
         flat, offsets = _tokens([X[i] for i in kept])
-        return Words(flat, offsets, encode_labels([rows[i] for i in kept], offsets).compact(), weights[kept])
+        labels = encode_labels([rows[i] for i in kept], offsets, classes)
+        return Words(flat, offsets, labels.compact() if classes is None else labels, weights[kept])
 
     def _validate_loaded(self) -> None:
         super()._validate_loaded()

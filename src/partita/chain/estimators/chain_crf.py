@@ -19,6 +19,7 @@ from ...core.validation import check_choice, check_count, check_level
 from ...estimators.composite_fit import check_budget
 from ...estimators.labels import UNKNOWN, encode_labels
 from ...estimators.loaded import check_array, check_bool, check_labels, check_whole, is_fitted
+from ...estimators.streaming import FromStream, check_streamed
 from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.uncertainty import METHODS
@@ -43,10 +44,10 @@ from .labelling import ChainLabeller
 from .problem import ChainProblem, ChainSettings, Likelihood
 from .scores import align_columns, with_constant
 from .standard_errors import chain_influence, checked_objective, coefficient_table, how_computed, standard_errors
-from .streaming import Posterior, Update, check_streamed, read_piece
+from .streaming import Posterior, Update, read_piece
 
 
-class ChainCRF(ChainLabeller):
+class ChainCRF(ChainLabeller, FromStream):
     """A conditional random field on chains: p(y | x) is log-linear in attributes of positions and pairs of labels.
 
     Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||theta||^2 + l1 ||theta||_1``. CRFsuite's ``c2`` is ``l2 / 2``, its

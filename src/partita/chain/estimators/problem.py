@@ -181,9 +181,12 @@ class ChainProblem:
 
     def start(self, layout: ChainLayout, values: FloatArray) -> FloatArray:
         """Parameters from the user's weights in another layout."""
-        weights = self.inputs.to_solver(self.layout) @ layout.align(values, self.layout)
+        return self.parameters(np.asarray(self.inputs.to_solver(self.layout) @ layout.align(values, self.layout)))
+
+    def parameters(self, weights: FloatArray) -> FloatArray:
+        """Parameters from the weight of everything that has one, in the solver's units."""
         if self.ties is None:
-            return np.asarray(weights)
+            return weights
         parameters = np.zeros(self.map.size)
         parameters[self.ties] = weights
         return parameters

@@ -7,7 +7,7 @@ adds its likelihood, and the minimum is expanded again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from ..data.reading import Sequences, labels_of, read_training
 from ..data.sequences import DENSE, SequenceData
 from ..data.types import LabelSequences, Lengths
 from ..features.attribute_index import AttributeIndex, assemble
+from ..features.chain import ChainFeatures
 from ..features.layout import ChainLayout
 from ..features.records import check_names
 from ..structure.forbidden import BoolArray, Forbidden
@@ -66,7 +67,7 @@ class Posterior:
     def of(
         cls,
         chain: FittedChain,
-        precision: NDArray[np.float32],
+        precision: NDArray[Any],
         n_seen: int,
         sample: SequenceData | None,
         fixed_classes: bool,
@@ -79,6 +80,35 @@ class Posterior:
     def has(self, layout: ChainLayout) -> BoolArray:
         """Which weights of another layout it knows."""
         return self.layout.align(np.ones(self.layout.size), layout) > 0.0
+
+
+class Learned(NamedTuple):
+    """Mean and precision of the weights of a layout, in the solver's units."""
+
+    layout: ChainLayout
+    mean: FloatArray
+    precision: FloatArray
+
+    def joined(self, before: Posterior) -> Learned:
+        """With the weights that only earlier sequences had."""
+        layout = before.layout.union(self.layout)
+        new = self.layout.align(np.ones(self.layout.size), layout) > 0.0
+        mean = np.where(new, self.layout.align(self.mean, layout), before.layout.align(before.mean, layout))
+        own = self.layout.align(self.precision, layout)
+        return Learned(layout, mean, np.where(new, own, before.layout.align(before.precision, layout)))
+
+
+def with_earlier_weights(
+    features: ChainFeatures, rows: Any, earlier: ChainLayout, classes: LabelArray, names: list[str] | None
+) -> ChainFeatures:
+    """A map of the same rows in which the weights of an earlier layout have their place too."""
+    found = ChainLayout.of(features, classes, names, earlier.intercept)
+    both = earlier.union(found)
+    present = np.bincount(rows.indices, minlength=rows.shape[1]) > 0
+    state = both.state[present[both.state[:, 0]]]
+    pairs = state[:, 0], state[:, 1], both.transitions
+    given = rows, features.offsets, features.n_labels
+    return ChainFeatures(*given, *pairs, features.starts, features.ends, workers=features.workers)
 
 
 @dataclass(frozen=True)
@@ -119,23 +149,19 @@ class Update:
         problem, start = _problem(settings, inputs, forbidden, piece, batch, posterior)
         return cls(settings, piece, posterior, problem, start)
 
-    def posterior_at(self, solution: Solution) -> tuple[ChainLayout, FloatArray, FloatArray]:
+    def posterior_at(self, solution: Solution) -> Learned:
         """Layout, mean and precision of all weights after the piece, in the solver's units."""
         point: Any = solution.point
         batch, mean, precision = self.problem.layout, np.array(solution.parameters), point.diagonal
         before = self.posterior
         if before is None:
-            return batch, mean, precision
+            return Learned(batch, mean, precision)
         if self.problem.examples is not self.piece:
             # What earlier sequences say of weights that they were learned from is known already.
             own = self._precision_of_piece(before, batch, mean)
             own = np.where(np.isnan(own), self.problem.l2, own)
             precision = np.where(before.has(batch), own, precision)
-        layout = before.layout.union(batch)
-        changed = batch.align(np.ones(batch.size), layout) > 0.0
-        mean = np.where(changed, batch.align(mean, layout), before.layout.align(before.mean, layout))
-        precision = np.where(changed, batch.align(precision, layout), before.layout.align(before.precision, layout))
-        return layout, mean, precision
+        return Learned(batch, mean, precision).joined(before)
 
     def _precision_of_piece(self, posterior: Posterior, batch: ChainLayout, mean: FloatArray) -> FloatArray:
         """The precision at `mean` without the earlier sequences; NaN for weights that the piece does not have."""
@@ -185,19 +211,6 @@ def _with_absent_labels(piece: Examples, posterior: Posterior) -> Examples:
     return with_earlier(piece, earlier, new, posterior.n_seen)
 
 
-def check_streamed(*, l1: bool, constrained: bool, composite: bool) -> None:
-    """Refuse what pieces cannot be learned with."""
-    if l1:
-        raise ValueError("partial_fit does not support l1 > 0; use fit, with warm_start=True to continue")
-    if constrained:
-        raise ValueError("partial_fit does not support constraints; use fit, with warm_start=True to continue")
-    if composite:
-        raise ValueError(
-            "partial_fit needs likelihood='full': the curvature of a composite likelihood does not say how much was "
-            "learned; use fit, with warm_start=True to continue"
-        )
-
-
 def read_piece(
     X: Sequences,
     y: LabelSequences,
@@ -212,12 +225,18 @@ def read_piece(
         data, known = read_training(X, lengths, hashing), _known_classes(classes, None, False)
         before = known
     else:
-        earlier = posterior.layout
-        data = _extended_columns(read_training(X, lengths, hashing, posterior.numeric), earlier)
+        earlier, data = posterior.layout, read_more(X, lengths, hashing, posterior)
         known = _known_classes(classes, earlier, posterior.fixed_classes)
         before = earlier.classes if known is None else known
     labels = labels_of(data, y, before, more=known is None)
     return Examples.of(data, labels, check_weights("sample_weight", sample_weight, len(data)))
+
+
+def read_more(X: Sequences, lengths: Lengths, hashing: int | None, before: Posterior | None) -> SequenceData:
+    """Sequences to learn from, in columns that begin with those of earlier ones."""
+    if before is None:
+        return read_training(X, lengths, hashing)
+    return _extended_columns(read_training(X, lengths, hashing, before.numeric), before.layout)
 
 
 def _known_classes(classes: Any, earlier: ChainLayout | None, fixed: bool) -> LabelArray | None:

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...core.results import FloatArray, IntArray
 from ...softmax import StandardColumns
+
+
+class Columns(NamedTuple):
+    """The units of the features of one kind: the means that were taken off, spreads (one more for an intercept) and l2 of
+    each, the number of weights of a feature, and whether the intercept has no penalty."""
+
+    mean: FloatArray
+    spread: FloatArray
+    l2: FloatArray
+    statistics: int
+    free: bool
+
+    def rows(self, features: Any) -> Any:
+        """Other features in these units."""
+        if features is None:
+            return None
+        mean, spread = self.mean, self.spread[: len(self.mean)]
+        F = features[:, : len(mean)]
+        F = F.multiply(1.0 / spread).tocsr() if sp.issparse(F) else (F - mean) / spread
+        return F if len(self.spread) == len(mean) else _with_ones(F)
 
 
 @dataclass(frozen=True)
@@ -29,6 +49,8 @@ class Units:
         The l1 of each weight of the solver, for an l1 of one: 0 for free intercepts.
     free : int array
         Numbers of the intercepts without a penalty, which the data determine but for a constant.
+    columns : list of Columns
+        By kind of factors.
     """
 
     back: sp.csr_matrix
@@ -37,6 +59,23 @@ class Units:
     penalty: FloatArray
     scale: FloatArray
     free: IntArray
+    columns: list[Columns]
+
+    @classmethod
+    def of(cls, columns: list[Columns]) -> Units:
+        """The units of all kinds together."""
+        back, plain, there, scale = zip(*map(_changes, columns), strict=True)
+        ends = np.cumsum([len(kind.spread) * kind.statistics for kind in columns]).tolist()
+        free = [np.arange(end - kind.statistics, end) for kind, end in zip(columns, ends, strict=True) if kind.free]
+        return cls(
+            sp.block_diag(back, format="csr"),
+            sp.block_diag(there, format="csr"),
+            sp.block_diag(plain, format="csr"),
+            np.concatenate([np.repeat(kind.l2, kind.statistics) for kind in columns]),
+            np.concatenate(scale),
+            np.concatenate([np.zeros(0, np.int64), *free]),
+            columns,
+        )
 
 
 @dataclass(frozen=True)
@@ -55,37 +94,31 @@ class Part:
 
 def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
     """Features in comparable units with their intercepts (None for kinds without features), and what weights on them are."""
-    rows: list[Any] = []
-    penalty, back, plain, there, scale, free, start = [], [], [], [], [], [np.zeros(0, np.int64)], 0
+    rows, columns = [], []
     for part in parts:
-        F, mean, spread, own = _standard(part, l2)
+        F, found = _standard(part, l2)
         rows.append(F)
-        eye, last = sp.identity(part.statistics), len(own) - 1
-        back.append(sp.kron(_bordered(1.0 / spread, -mean / spread[: len(mean)]), eye, format="csr"))
-        plain.append(back[-1])
-        scale.append(np.repeat(1.0 / spread, part.statistics))
-        there.append(sp.kron(_bordered(spread, mean), eye))
-        penalty.append(np.repeat(own, part.statistics))
-        if part.intercept == "free":
-            numbers = last * part.statistics + np.arange(part.statistics)
-            free.append(start + numbers)
-            scale[-1][numbers] = 0.0
-            # a constant added to the scores of all labels changes nothing: without a penalty only this takes it away, from
-            # the intercepts of the user, so that no variance of it is left in them either
-            intercepts = back[-1][numbers]
-            common = sp.csr_matrix(intercepts.sum(0) / part.statistics)
-            centred = intercepts - sp.vstack([common] * part.statistics)
-            back[-1] = sp.vstack([back[-1][: numbers[0]], centred], format="csr")
-        start += len(own) * part.statistics
-    units = Units(
-        sp.block_diag(back, format="csr"),
-        sp.block_diag(there, format="csr"),
-        sp.block_diag(plain, format="csr"),
-        np.concatenate(penalty),
-        np.concatenate(scale),
-        np.concatenate(free),
-    )
-    return rows, units
+        columns.append(found)
+    return rows, Units.of(columns)
+
+
+def _changes(kind: Columns) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, FloatArray]:
+    """From the weights of a kind to those of the user, with intercepts that sum to zero and as they are; the reverse; and
+    what the l1 of each weight is, for one of the user's."""
+    eye, mean, spread = sp.identity(kind.statistics), kind.mean, kind.spread
+    plain = sp.kron(_bordered(1.0 / spread, -mean / spread[: len(mean)]), eye, format="csr")
+    there = sp.kron(_bordered(spread, mean), eye, format="csr")
+    scale = np.repeat(1.0 / spread, kind.statistics)
+    if not kind.free:
+        return plain, plain, there, scale
+    # A constant added to the scores of all labels changes nothing: without a penalty only this takes it away, from the
+    # intercepts of the user, so that no variance of it is left in them either.
+    first = (len(spread) - 1) * kind.statistics
+    intercepts = plain[first:]
+    common = sp.csr_matrix(intercepts.sum(0) / kind.statistics)
+    centred = intercepts - sp.vstack([common] * kind.statistics)
+    scale[first:] = 0.0
+    return sp.vstack([plain[:first], centred], format="csr"), plain, there, scale
 
 
 def _bordered(diagonal: FloatArray, last: FloatArray) -> sp.coo_matrix:
@@ -96,18 +129,22 @@ def _bordered(diagonal: FloatArray, last: FloatArray) -> sp.coo_matrix:
     return sp.coo_matrix((np.concatenate([diagonal, last[some]]), (row, column)), shape=(n, n))
 
 
-def _standard(part: Part, l2: float) -> tuple[Any, FloatArray, FloatArray, FloatArray]:
-    """Features of one kind in comparable units, the means that were taken off, spreads, and the l2 of each."""
-    F = part.features
+def _standard(part: Part, l2: float) -> tuple[Any, Columns]:
+    """Features of one kind in comparable units, and what these are."""
+    F, free = part.features, part.intercept == "free"
     if F is None:
-        return None, np.zeros(0), np.ones(1), np.full(1, l2)
+        return None, Columns(np.zeros(0), np.ones(1), np.full(1, l2), part.statistics, False)
     mean, spread, own = np.zeros(0), np.ones(0), np.zeros(0)
     if F.shape[1]:
         weights = part.weights if part.weights.any() else np.ones(len(part.weights))
         columns = StandardColumns(F, weights, l2, part.intercept in ("free", "mean"), rotate=False)
         F, mean, spread, own = columns.rows, columns.mean, columns.spread, columns.penalty
     if part.intercept != "none":
-        ones = np.ones((F.shape[0], 1))
-        F = sp.hstack([F, ones], format="csr") if sp.issparse(F) else np.hstack([F, ones])
-        spread, own = np.append(spread, 1.0), np.append(own, 0.0 if part.intercept == "free" else l2)
-    return F, mean, spread, own
+        F = _with_ones(F)
+        spread, own = np.append(spread, 1.0), np.append(own, 0.0 if free else l2)
+    return F, Columns(mean, spread, own, part.statistics, free)
+
+
+def _with_ones(F: Any) -> Any:
+    ones = np.ones((F.shape[0], 1))
+    return sp.hstack([F, ones], format="csr") if sp.issparse(F) else np.hstack([F, ones])

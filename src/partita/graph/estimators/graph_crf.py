@@ -20,6 +20,7 @@ from ...core.warn import one_warning
 from ...estimators.data import ListInput
 from ...estimators.loaded import check_array, check_bool, check_labels, is_fitted
 from ...estimators.restrictions import feasible_weights
+from ...estimators.streaming import Posterior
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.constraints.constraint import Constraint
@@ -28,7 +29,7 @@ from ...report.explanation import Explanation
 from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
 from ..data.labels import NodeStates, read_labels
-from ..data.units import Part, Units, standard_units
+from ..data.units import Columns, Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.tied_tables import TiedTables
 from ..structure.evidence import Evidence
@@ -142,6 +143,9 @@ class GraphCRF(ListInput, GraphModel):
     fit_intercept_: bool
     directed_: list[Hashable]
     columns_: dict[Any, list[Hashable]]
+    column_means_: FloatArray
+    column_spreads_: FloatArray
+    free_intercepts_: list[bool]
 
     def __init__(
         self,
@@ -188,6 +192,48 @@ class GraphCRF(ListInput, GraphModel):
     @training
     def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None) -> Self:
         """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
+        return self._learn(None, X, y, sample_weight)
+
+    def _mean(self) -> FloatArray | None:
+        if "parameters_" not in vars(self):
+            return None
+        return np.asarray(self._known_units().there @ self.parameters_)
+
+    def _known_units(self) -> Units:
+        """The units of the features in training."""
+        if self._units is not None:
+            return self._units
+        if "column_means_" not in vars(self):
+            raise ValueError(
+                "partial_fit needs the units in which features were learned, which files of earlier versions do not keep: "
+                "fit again"
+            )
+        layout, columns, at = self._layout(), [], 0
+        for kind, width, constant, free in zip(
+            self.kinds_, self.widths_, self.constants_, self.free_intercepts_, strict=True
+        ):
+            own = 0 if constant else width - self.fit_intercept_
+            mean, spread = (part[at : at + own] for part in (self.column_means_, self.column_spreads_))
+            spread, at = np.append(spread, np.ones(width - own)), at + own
+            columns.append(Columns(mean, spread, np.zeros(width), layout.statistics(kind), free))
+        self._units = Units.of(columns)
+        return self._units
+
+    def _store_units(self) -> None:
+        """Keep the units of features, for more pieces of a stream."""
+        columns = self._known_units().columns
+        self.column_means_ = np.concatenate([kind.mean for kind in columns])
+        self.column_spreads_ = np.concatenate([kind.spread[: len(kind.mean)] for kind in columns])
+        self.free_intercepts_ = [bool(kind.free) for kind in columns]
+
+    def _learn(self, before: Posterior | None, *given: Any) -> Self:
+        X, y, sample_weight = given
+        if before is not None:
+            data = self._read_data(X)
+            labels = self._labels(y, data)
+            weights = check_weights("sample_weight", sample_weight, len(data))
+            self._solve(self._piece(data, labels, weights, before), None)
+            return self
         data = read_graphs(X, self.fit_intercept, self.symmetric)
         labels = read_labels(y, data, self._given_classes(data))
         weights = check_weights("sample_weight", sample_weight, len(data))
@@ -195,7 +241,8 @@ class GraphCRF(ListInput, GraphModel):
         same = self.warm_start and hasattr(self, "kinds_") and self.kinds_ == kinds
         last = self.parameters_ if same else None
         self._store_layout(data, kinds, labels.classes)
-        self._learn(self._problem(data, labels, weights), last)
+        self._solve(self._problem(data, labels, weights), last)
+        self._store_units()
         return self
 
     def _store_layout(self, data: GraphData, kinds: list[Kind], classes: dict[Hashable, Any]) -> None:
@@ -217,6 +264,15 @@ class GraphCRF(ListInput, GraphModel):
         """Weights by name, without intercepts."""
         with_intercept = [self.fit_intercept_ and not constant for constant in self.constants_]
         return self._layout().named_weights(self.columns_, with_intercept)
+
+    def _piece(self, data: GraphData, labels: NodeStates, weights: FloatArray, before: Posterior) -> GraphProblem:
+        """What more graphs say, in the units of the first ones."""
+        units = self._known_units()
+        columns = dict(zip(self.kinds_, units.columns, strict=True))
+        factors = {kind: (scopes, columns[kind].rows(F)) for kind, (scopes, F) in data.factors.items()}
+        _, features, base = self._compile(replace(data, factors=factors))
+        given = (float(self.l2), base, units, self.engine_options)
+        return GraphProblem(features, labels.codes, weights, *given, sets=labels.sets, before=before)
 
     def _layout(self) -> KindLayout:
         return KindLayout(self.kinds_, self.widths_, self._classes(), self.symmetric_)
@@ -270,6 +326,14 @@ class GraphCRF(ListInput, GraphModel):
                 raise ModelFileError(f"widths_ and constants_ of {kind!r} must be a number of features and true or false")
             size += width * layout.statistics(kind)
         check_array(self, "parameters_", (size,))
+        if "column_means_" in vars(self):
+            own = sum(width - self.fit_intercept_ for width, c in zip(self.widths_, self.constants_, strict=True) if not c)
+            check_array(self, "column_means_", (own,))
+            if not (check_array(self, "column_spreads_", (own,)) > 0.0).all():
+                raise ModelFileError("column_spreads_ must be above zero")
+            free = vars(self).get("free_intercepts_")
+            if not isinstance(free, list) or len(free) != len(self.kinds_) or not all(isinstance(f, bool) for f in free):
+                raise ModelFileError("free_intercepts_ must be a list of true and false, one for each of kinds_")
         base_tables(self.tables, self.kinds_, classes)
 
     def _given_classes(self, data: GraphData) -> dict[Hashable, Any] | None:
@@ -283,8 +347,8 @@ class GraphCRF(ListInput, GraphModel):
     def _classes(self) -> dict[Hashable, LabelArray]:
         return self.classes_ if isinstance(self.classes_, dict) else {NODE: self.classes_}
 
-    def _read(self, X: Graphs) -> tuple[GraphData, FactorGraph, FloatArray]:
-        """New graphs and their potentials."""
+    def _read_data(self, X: Graphs) -> GraphData:
+        """New graphs with the kinds of factors of those in training."""
         check_is_fitted(self)
         directed = getattr(self, "directed_", None)  # files of earlier versions have none, and took all edges as they came
         columns = getattr(self, "columns_", {})
@@ -297,6 +361,11 @@ class GraphCRF(ListInput, GraphModel):
             k = self.kinds_.index(kind)
             if (F is None) != self.constants_[k] or (F is not None and F.shape[1] != self.widths_[k]):
                 raise ValueError(f"X: factors {kind} must have as many features as in the training data")
+        return data
+
+    def _read(self, X: Graphs) -> tuple[GraphData, FactorGraph, FloatArray]:
+        """New graphs and their potentials."""
+        data = self._read_data(X)
         graph, features, base = self._compile(data)
         u = features.forward(self.parameters_)
         return data, graph, u if base is None else u + base
@@ -426,10 +495,11 @@ class GraphCRF(ListInput, GraphModel):
         """Standard errors of `weights_`, in the same form; see `MarkovNetwork.standard_errors`."""
         return self._layout().split(self._standard_errors(method, draws, random_state))
 
-    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None]:
+    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None, NDArray[np.bool_] | None]:
         data = self._read(X)[0]
         _, features, base = self._compile(data)
-        return features, self._codes(y, data), base
+        labels = self._labels(y, data)
+        return features, labels.codes, base, labels.sets
 
     def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
         weights, tables = self.weights_, self._layout().split(errors)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.contracts.capabilities import Capability
@@ -19,7 +20,8 @@ from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights
 from ...estimators.convergence import certified_gap, joined, unsettled
 from ...estimators.loaded import RUN, check_array, check_number, check_run, check_text, is_fitted
 from ...estimators.restrictions import RESTRICTIONS, check_errors, check_refinement
-from ...estimators.trained import Trained, solver_like
+from ...estimators.streaming import StreamedExamples
+from ...estimators.trained import solver_like
 from ...objectives.composite.efficiency import relative_size
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood, as_composite
 from ...objectives.constraints.constraint import Constraint
@@ -33,7 +35,7 @@ from ..data.units import Units
 from ..features.tied_tables import TiedTables
 from ..objective.composite import GraphComposite
 from ..objective.information import determined, graph_covariance, graph_errors, graph_influence
-from ..objective.likelihood import LIKELIHOOD_ENGINES, GraphLikelihood
+from ..objective.likelihood import LIKELIHOOD_ENGINES, GraphLikelihood, GraphPoint
 from ..objective.operations import graph_operations
 from ..structure.factor_graph import FactorGraph
 from .problem import GraphProblem
@@ -59,7 +61,7 @@ SHARED: Mapping[str, Check] = {
 }
 
 
-class GraphModel(Trained):
+class GraphModel(StreamedExamples):
     """An estimator that minimises a `GraphLikelihood`. Classes that build on it have the parameters `SHARED`."""
 
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_cache", "_objective", "_point", "_units")
@@ -105,7 +107,7 @@ class GraphModel(Trained):
     def _is_bethe(self) -> bool:
         return isinstance(self.likelihood, str) and self.likelihood == "bethe"
 
-    def _learn(self, problem: GraphProblem, last: FloatArray | None) -> None:
+    def _solve(self, problem: GraphProblem, last: FloatArray | None) -> None:
         """Fit to a problem, from the weights of the `last` fit if they are as many."""
         self._units = problem.units
         self._forget("beta_", "likelihood_", "choice_", "n_oracle_calls_", "_objective")
@@ -180,7 +182,12 @@ class GraphModel(Trained):
         self.parameters_ = problem.user_weights(point.parameters)
         self.engine_ = engine
         self._store_run(solution)
-        self._point, self.gap_ = smooth_point(point), certified_gap(point)
+        smooth = smooth_point(point)
+        self._point, self.gap_ = smooth, certified_gap(point)
+        if isinstance(smooth, GraphPoint):
+            self._store_precision(smooth.objective, smooth, smooth.objective.n_examples)
+        else:
+            self.precision_, self.n_seen_ = None, 0
 
     @property
     def _engine(self) -> str:
@@ -278,8 +285,8 @@ class GraphModel(Trained):
         found = graph_influence(point, scores)
         return found if units is None else np.asarray((units.back @ found.T).T)
 
-    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None]:
-        """New examples: the map to their potentials, their states, and what is added to potentials."""
+    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None, NDArray[np.bool_] | None]:
+        """New examples: the map to their potentials, their states, what is added to potentials, and sets of states."""
         raise NotImplementedError
 
     def summary(

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.arrays.simplex import normalized
@@ -21,6 +21,7 @@ from ...estimators.loaded import check_array, check_columns, check_integers, is_
 from ...estimators.named_columns import column_names, order_columns, take_columns
 from ...estimators.restrictions import feasible_weights
 from ...estimators.states import StateSets, read_states
+from ...estimators.streaming import Posterior
 from ...estimators.trained import training
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.constraints.constraint import Constraint
@@ -246,6 +247,16 @@ class MarkovNetwork(GraphModel):
     @training
     def fit(self, X: TableLike, y: object = None, sample_weight: SampleWeight = None) -> Self:
         """Fit to rows of states. A failed fit changes nothing."""
+        return self._learn(None, X, y, sample_weight)
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, _, sample_weight = data
+        if before is not None:
+            evidence, _, _ = self._evidence(X)
+            self._solve(
+                self._problem(self._features(), evidence.states, sample_weight, sets=evidence.sets, before=before), None
+            )
+            return self
         stated = self._stated()
         places, names = stated.columns(X)
         table = take_columns(X, places)  # those that are ignored may hold anything
@@ -256,13 +267,16 @@ class MarkovNetwork(GraphModel):
         scopes = stated.scopes(states.shape[1], names)
         features = tied_tables(counts, scopes, self.statistics, self.n_jobs)
         check_states(features.graph, states, "X", sets)
-        weights = check_weights("sample_weight", sample_weight, len(states))
         feasible = feasible_weights(self.constraints, named_weights(features, names))
-        options = (float(self.l2), None, None, self.engine_options, sets, float(self.l1), feasible)
-        problem = GraphProblem(features, states, weights, *options)
-        self._learn(problem, self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None)
+        last = self.parameters_ if self.warm_start and hasattr(self, "parameters_") else None
+        self._solve(self._problem(features, states, sample_weight, sets=sets, feasible=feasible), last)
         self._store_layout(features, scopes, names)
         return self
+
+    def _problem(self, features: TiedTables, states: IntArray, sample_weight: SampleWeight, **more: Any) -> GraphProblem:
+        weights = check_weights("sample_weight", sample_weight, len(states))
+        options = (float(self.l2), None, None, self.engine_options)
+        return GraphProblem(features, states, weights, *options, l1=float(self.l1), **more)
 
     def _stated(self) -> StatedNetwork:
         return StatedNetwork(self.factors, self.cardinalities, self.tie, self.statistics, self.n_jobs)
@@ -460,8 +474,9 @@ class MarkovNetwork(GraphModel):
         """
         return self._standard_errors(method, draws, random_state)
 
-    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None]:
-        return self._features(), self._evidence(X)[0].states, None
+    def _examples(self, X: Any, y: Any) -> tuple[TiedTables, IntArray, FloatArray | None, NDArray[np.bool_] | None]:
+        evidence = self._evidence(X)[0]
+        return self._features(), evidence.states, None, evidence.sets
 
     def _listed(self, errors: FloatArray) -> tuple[list[str], FloatArray, FloatArray]:
         features = self._features()

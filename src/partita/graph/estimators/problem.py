@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...core import Objective
 from ...core.results import FloatArray, IntArray
+from ...estimators.streaming import Posterior, after
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.constraints.feasible_set import FeasibleSet
 from ...objectives.constraints.units import in_units
@@ -48,6 +49,8 @@ class GraphProblem:
         Of each weight but those that have no penalty.
     feasible : FeasibleSet, optional
         Where the user's weights must stay.
+    before : Posterior, optional
+        What earlier pieces of a stream say of the weights, in place of the penalty.
     """
 
     features: TiedTables
@@ -60,6 +63,7 @@ class GraphProblem:
     sets: NDArray[np.bool_] | None = None
     l1: float = 0.0
     feasible: FeasibleSet | None = None
+    before: Posterior | None = None
 
     @property
     def is_restricted(self) -> bool:
@@ -85,13 +89,16 @@ class GraphProblem:
 
     def start(self, last: FloatArray | None) -> FloatArray | None:
         """Weights for the solver from those of an earlier fit, if they are as many."""
+        if self.before is not None:
+            return self.before.mean
         if last is None or last.shape != (self.features.size,):
             return None
         return last if self.units is None else np.asarray(self.units.there @ last)
 
     def likelihood(self, engine: str, inexact: bool = False) -> GraphLikelihood:
         """The likelihood of the whole, by an engine."""
-        return GraphLikelihood(self.features, self.states, engine=engine, sets=self.sets, inexact=inexact, **self._given())
+        found = GraphLikelihood(self.features, self.states, engine=engine, sets=self.sets, inexact=inexact, **self._given())
+        return after(found, self.before)
 
     def composite(self, likelihood: CompositeLikelihood) -> GraphComposite:
         """A composite likelihood."""

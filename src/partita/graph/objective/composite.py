@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product
@@ -178,8 +178,12 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         out._weigh()
         return out
 
-    def of(self, features: TiedTables, y: ArrayLike, base: FloatArray | None) -> GraphComposite:
+    def of(
+        self, features: TiedTables, y: ArrayLike, base: FloatArray | None, sets: NDArray[np.bool_] | None = None
+    ) -> GraphComposite:
         """The same objects of other examples, with weight one and no penalty."""
+        if sets is not None:
+            raise ValueError("composite likelihoods need all values known: y has sets of states")
         return GraphComposite(features, y, self.composite, base=base, beta=self.beta, options=self.options)
 
     def check_covered(self) -> None:

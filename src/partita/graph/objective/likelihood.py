@@ -254,9 +254,11 @@ class GraphLikelihood(GraphObjective["GraphPoint"]):
         twin._messages = {"all": self._messages.get("all")}
         return twin
 
-    def of(self, features: TiedTables, y: ArrayLike, base: FloatArray | None) -> GraphLikelihood:
+    def of(
+        self, features: TiedTables, y: ArrayLike, base: FloatArray | None, sets: NDArray[np.bool_] | None = None
+    ) -> GraphLikelihood:
         """The likelihood of other examples, with weight one and no penalty."""
-        return GraphLikelihood(features, y, base=base, engine=self.engine, options=self._limit)
+        return GraphLikelihood(features, y, base=base, engine=self.engine, sets=sets, options=self._limit)
 
     def with_potentials(self, theta: FloatArray, u: FloatArray) -> GraphPoint:
         return GraphPoint(self, theta, u)

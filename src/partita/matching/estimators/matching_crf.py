@@ -17,6 +17,7 @@ from ...core.validation import check_choice, check_level, check_weights
 from ...core.warn import warn
 from ...estimators.convergence import certified_gap, unsettled
 from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights, is_restricted
+from ...estimators.streaming import Posterior, StreamedExamples, after
 from ...estimators.trained import solver_like, training
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.named import NamedWeights
@@ -32,7 +33,7 @@ from .checks import edges_of_vertices, entropy_weight, pairs_that_cannot_be, sim
 from .matching_model import LIKELIHOODS, Examples, MatchingModel, Matchings
 
 
-class MatchingCRF(MatchingModel):
+class MatchingCRF(MatchingModel, StreamedExamples):
     """p(y | x) over matchings y, proportional to exp of the sum of the weights of its edges, which are linear in features.
 
     Minimises ``sum_i w_i (log Z(x_i) - score(x_i, y_i)) + (l2 / 2) ||theta||^2``. log Z is exact where that is cheap. Else
@@ -255,11 +256,19 @@ class MatchingCRF(MatchingModel):
         if self.perfect is not None:
             old, new = f"perfect={self.perfect}", f"allow_unmatched={not self.perfect}"
             warn(f"{old} is {new} now; the old name goes with the next release", FutureWarning)
-        batches, layout = self._read(X)
-        objective = self._objective(batches, y, sample_weight)
+        return self._learn(None, X, y, sample_weight)
+
+    def _mean(self) -> FloatArray | None:
+        return self._theta if hasattr(self, "parameters_") else None
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, y, sample_weight = data
+        batches, layout = self._read(X) if before is None else self._read_new(X)
+        objective = after(self._objective(batches, y, sample_weight, before), before)
         target = self.tol * objective.scale  # for each vertex
         certified = self.l2 > 0.0
-        start, tol = self._start(objective.size), 0.0 if certified else self.tol
+        start = self._start(objective.size) if before is None else before.mean
+        tol = 0.0 if certified else self.tol
         feasible = feasible_weights(self.constraints, NamedWeights.of_features(objective.size, self._names(layout)))
         whole = restricted(objective, float(self.l1), feasible)
         solution = self._minimize(whole, start, tol=tol, gap_tol=target if certified else None)
@@ -273,6 +282,7 @@ class MatchingCRF(MatchingModel):
         self._forget("_point", "n_oracle_calls_")
         if self.likelihood_ == "full":
             self._point = smooth_point(point)  # for standard errors
+        self._store_precision(objective, smooth_point(point), objective.n_examples)
         self._finish(solution, target)
         return self
 
@@ -284,7 +294,8 @@ class MatchingCRF(MatchingModel):
             self.n_oracle_calls_ = point.n_calls
         else:
             also = unsettled(*(result for _, result in point.found))
-        if self.likelihood_ == "full" and not is_restricted(self.l1, self.constraints) and separated(point):
+        held = is_restricted(self.l1, self.constraints) or self.likelihood_ != "full" or point.objective.center is not None
+        if not held and separated(point):
             solution = replace(solution, status=Status.UNBOUNDED)
         elif not also and self.l2 > 0.0 and self.gap_ > target:
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({target:.1e})"
@@ -292,7 +303,7 @@ class MatchingCRF(MatchingModel):
         self._warn_if_short(solution, also)
 
     def _objective(
-        self, batches: list[Batch], y: Matchings, sample_weight: SampleWeight
+        self, batches: list[Batch], y: Matchings, sample_weight: SampleWeight, before: Posterior | None
     ) -> ExactMatchingLikelihood | MatchingLikelihood:
         matchings = read_matchings(y, batches)
         weights = check_weights("sample_weight", sample_weight, sum(len(batch.places) for batch in batches))
@@ -308,7 +319,8 @@ class MatchingCRF(MatchingModel):
             for batch, rows in zip(batches, matchings, strict=True)
         ]
         asked = simplest(self.rho) != 1.0 or self._asks_for_blocks
-        if self.likelihood == "full" or (self.likelihood == "auto" and not asked and is_cheap(groups)):
+        chosen = self.likelihood if before is None else self.likelihood_
+        if chosen == "full" or (chosen == "auto" and not asked and is_cheap(groups)):
             for batch in batches:
                 batch.structure.check_small("Choose likelihood='bethe'")
             return ExactMatchingLikelihood(groups, float(self.l2))

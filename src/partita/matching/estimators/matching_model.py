@@ -95,12 +95,17 @@ class MatchingModel(ListInput, Trained):
 
     def _weights(self, X: Examples) -> list[tuple[Batch, FloatArray]]:
         """New examples by graph, and the weights of their edges."""
+        batches, _ = self._read_new(X)
+        theta = self._theta
+        return [(batch, batch.weights(theta)) for batch in batches]
+
+    def _read_new(self, X: Examples) -> tuple[list[Batch], Layout]:
+        """New examples by graph, in the layout of those in training."""
         check_is_fitted(self)
         batches, layout = self._read(X, getattr(self, "attributes_", None))
         if layout != self._layout:
             raise ValueError(f"X must have {self._layout.describe()}, got {layout.describe()}")
-        theta = self._theta
-        return [(batch, batch.weights(theta)) for batch in batches]
+        return batches, layout
 
     def _infer(self, batch: Batch, W: FloatArray, rho: float | None = None) -> Any:
         """log Z and marginals by the likelihood of the fit."""

@@ -24,19 +24,20 @@ from ...core.results import FloatArray, Solution, Status
 from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight, SolverLike
 from ...core.validation import check_choice, check_weights
 from ...estimators.bootstrap import copied
-from ...estimators.class_sets import read_class_sets, set_weights
+from ...estimators.class_sets import encode_examples, read_class_sets, set_weights
 from ...estimators.classifier import ClassProbabilities
 from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
 from ...estimators.restarts import end_values
 from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights, is_restricted
-from ...estimators.trained import Trained, solver_like, training
+from ...estimators.streaming import Posterior, Streamed, precision_at
+from ...estimators.trained import solver_like, training
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.feasible_set import FeasibleSet
 from ...objectives.constraints.named import NamedWeights
 from ...objectives.constraints.units import in_units
 from ...objectives.information import warn_of_many_weights
-from ...objectives.restricted import restricted
+from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...report.explanation import Explanation
 from ...solvers.lbfgs import LBFGS
@@ -51,6 +52,7 @@ from .explanation import explain_rows, one_row
 from .latent_starts import Starts, given_start
 from .problem import linear
 from .separated import hidden_separation
+from .streaming import stream_classes
 
 #: Arrays of the size of the scores of all hidden states, and of their weights, that a fit needs at once.
 COPIES_OF_SCORES, COPIES_OF_WEIGHTS = 6, 10
@@ -98,7 +100,7 @@ class Problem(NamedTuple):
     feasible: FeasibleSet | None
 
 
-class LatentSoftmax(ClassProbabilities, Trained):
+class LatentSoftmax(ClassProbabilities, Streamed):
     """A mixture in each class: p(y | x) proportional to sum_h exp(coef_yh . x + intercept_yh), by maximum likelihood.
 
     Conditioning a mixture of Gaussians of one covariance per class on x has this form. Boundaries between classes are
@@ -200,6 +202,8 @@ class LatentSoftmax(ClassProbabilities, Trained):
     TRANSIENT: ClassVar[tuple[str, ...]] = ("_problem_ended",)
 
     _problem_ended: tuple[Problem, Any] | None = None
+    column_mean_: FloatArray
+    column_spread_: FloatArray
     coef_: FloatArray
     intercept_: FloatArray
     classes_: LabelArray
@@ -247,35 +251,84 @@ class LatentSoftmax(ClassProbabilities, Trained):
     @training
     def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> Self:
         """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
+        return self._learn(None, X, y, sample_weight, None, True)
+
+    @training
+    def partial_fit(
+        self, X: MatrixLike, y: Labels, classes: Labels | None = None, sample_weight: SampleWeight = None
+    ) -> Self:
+        """Learn from more examples, by the Laplace approximation; see `ChainCRF.partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array, optional
+            All labels that will ever come. Default: those of the first piece.
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError(f"class_weight={self.class_weight!r} needs all labels at once; give partial_fit a dict")
+        known = None if classes is None else stream_classes(classes, vars(self).get("classes_"))
+        return self._take_piece(X, y, sample_weight, known, False)
+
+    def _posterior(self) -> Posterior | None:
+        """What is known so far: weights on columns in standard units, then intercepts, and a precision for each."""
+        if "coef_" not in vars(self):
+            return None
+        precision, flat = self._known_precision(), self.coef_.reshape(-1, self.coef_.shape[2])
+        return Posterior(np.column_stack(self._units().to_rows(flat, self.intercept_.ravel())), precision)
+
+    def _units(self) -> StandardColumns:
+        return StandardColumns.known(self.column_mean_, self.column_spread_, float(self.l2))
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, y, sample_weight, stated, rotate = data
+        if before is not None:
+            return self._learn_more(before, X, y, sample_weight)
         rows, classes, allowed = read_class_sets(self, X, y)
+        if stated is not None:
+            classes, allowed = stated, encode_examples(y, rows.shape[0], "example", stated).allowed()
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}; a classifier needs at least two classes")
-        weights = check_weights("sample_weight", sample_weight, len(allowed))
-        if self.class_weight is not None:
-            weights = weights * set_weights(self.class_weight, classes, allowed)
-            weights = check_weights("class_weight times sample_weight", weights, len(allowed))
+        weights = self._weights(classes, allowed, sample_weight)
         self._check_size(rows.shape[0], rows.shape[1], len(classes))
         given = None
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, rows.shape[1], bool(self.fit_intercept))
-        problem = self._problem(rows, classes, allowed, weights)
+        rotate = rotate and not is_restricted(self.l1, self.constraints)  # which are about single columns
+        problem = self._problem(rows, classes, allowed, weights, rotate)
         best, solutions = self._minimize_from(
             problem.target, self._starts(problem, given), self._chosen_solver(problem.objective), self.n_jobs
         )
         self._store(problem, best, solutions)
         return self
 
-    def _problem(self, rows: Any, classes: LabelArray, allowed: NDArray[np.bool_], weights: FloatArray) -> Problem:
-        rotate = not is_restricted(self.l1, self.constraints)  # which are about single columns
+    def _learn_more(self, before: Posterior, X: MatrixLike, y: Labels, sample_weight: SampleWeight) -> Self:
+        """Fit to a piece after others, in their units."""
+        columns, rows = self._units(), prediction_data(self, X)
+        allowed = encode_examples(y, rows.shape[0], "example", self.classes_).allowed()
+        weights = self._weights(self.classes_, allowed, sample_weight)
+        likelihood = self._objective(columns, columns.of(rows), allowed, weights)
+        features = linear(likelihood)
+        mean, precision = (features.pack(part[:, :-1], part[:, -1]) for part in before)
+        objective = likelihood.around(mean, precision)
+        best, solutions = self._minimize_from(objective, [mean], self._chosen_solver(objective), self.n_jobs)
+        self._store(Problem(self.classes_, columns, objective, objective, None), best, solutions)
+        return self
+
+    def _weights(self, classes: LabelArray, allowed: NDArray[np.bool_], sample_weight: SampleWeight) -> FloatArray:
+        """Weights of examples, with those of their classes."""
+        weights = check_weights("sample_weight", sample_weight, len(allowed))
+        if self.class_weight is None:
+            return weights
+        weights = weights * set_weights(self.class_weight, classes, allowed)
+        return check_weights("class_weight times sample_weight", weights, len(allowed))
+
+    def _problem(
+        self, rows: Any, classes: LabelArray, allowed: NDArray[np.bool_], weights: FloatArray, rotate: bool
+    ) -> Problem:
         columns = StandardColumns(rows, weights, float(self.l2), bool(self.fit_intercept), rotate)
-        objective = latent_objective(
-            *(columns.rows, allowed),
-            n_hidden=self.n_hidden,
-            l2=columns.penalty,
-            fit_intercept=bool(self.fit_intercept),
-            weights=weights,
-            workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
-        )
+        objective = self._objective(columns, columns.rows, allowed, weights)
         features = linear(objective)
         units = features.pack(np.tile(1.0 / columns.spread, (features.n_outputs, 1)), np.ones(features.n_outputs))
         l1 = self.l1 * units
@@ -286,6 +339,18 @@ class LatentSoftmax(ClassProbabilities, Trained):
         feasible = feasible_weights(self.constraints, named)
         inside = None if feasible is None else in_units(feasible, sp.diags(units))
         return Problem(classes, columns, objective, restricted(objective, l1, inside), feasible)
+
+    def _objective(
+        self, columns: StandardColumns, rows: Any, allowed: NDArray[np.bool_], weights: FloatArray
+    ) -> LatentLikelihood:
+        return latent_objective(
+            *(rows, allowed),
+            n_hidden=self.n_hidden,
+            l2=columns.penalty,
+            fit_intercept=bool(self.fit_intercept),
+            weights=weights,
+            workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
+        )
 
     def _starts(self, problem: Problem, given: tuple[FloatArray, FloatArray] | None) -> list[FloatArray]:
         """As many as `n_init` asks for, or the one that was given."""
@@ -317,6 +382,12 @@ class LatentSoftmax(ClassProbabilities, Trained):
         free = self.l2 == 0.0 and not is_restricted(self.l1, self.constraints)
         if free and best.status is not Status.INTERRUPTED and hidden_separation(best.point) > 0.0:
             best = replace(best, status=Status.UNBOUNDED)
+        self.column_mean_, self.column_spread_ = columns.mean, columns.spread
+        found = precision_at(problem.objective, smooth_point(best.point))
+        # Rotated columns are those of one data set: pieces are not rotated.
+        known = None if found is None or columns.mixed else features.unpack(found)
+        self.precision_ = None if known is None else np.column_stack(known)
+        self.n_seen_ = problem.objective.n_examples
         self._store_run(best)
         self._problem_ended = problem, best.point
         self._warn_if_short(best)
@@ -386,6 +457,11 @@ class LatentSoftmax(ClassProbabilities, Trained):
             check_array(self, "intercept_", shape[:2])
             if not shape[1]:
                 raise ModelFileError("coef_ must have a hidden state")
+            if vars(self).get("precision_") is not None:
+                check_array(self, "precision_", (shape[0] * shape[1], shape[2] + 1))
+                check_array(self, "column_mean_", (shape[2],))
+                if not (check_array(self, "column_spread_", (shape[2],)) > 0.0).all():
+                    raise ModelFileError("column_spread_ must be above zero")
             check_run(self)
 
     def _check_combinations(self) -> None:

@@ -12,7 +12,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.errors import ConvergenceWarning
-from ...core.interrupts import pass_on_in_search
 from ...core.parameters import Check, array, checked, class_weights, count, flag, real, seed, threads, verbosity
 from ...core.results import FloatArray, Solution, Status, Trace
 from ...core.types import LabelArray, Labels, MatrixLike, RandomState, SampleWeight, SolverLike
@@ -31,6 +30,7 @@ from ...estimators.loaded import (
     check_whole,
     is_fitted,
 )
+from ...estimators.streaming import learn_pieces
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.sets import check_constraints
@@ -323,16 +323,7 @@ class SoftmaxRegression(ClassProbabilities, Trained):
     def fit_stream(self, batches: Iterable[Batch], classes: Labels) -> Self:
         """Forget what was learned, then learn from an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` in one pass."""
         self._forget("coef_", "_memory", "n_seen_")
-        try:
-            for batch in batches:
-                self.partial_fit(batch[0], batch[1], classes, *batch[2:])
-        except KeyboardInterrupt:
-            pass_on_in_search()
-            if not hasattr(self, "coef_"):
-                raise
-            self._store_end(self.n_iter_, self.trace_, Status.INTERRUPTED)
-        if not hasattr(self, "coef_"):
-            raise ValueError("batches is empty: there was nothing to learn from")
+        learn_pieces(self, batches, lambda batch: self.partial_fit(batch[0], batch[1], classes, *batch[2:]), "batches")
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:

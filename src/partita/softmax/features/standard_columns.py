@@ -67,10 +67,25 @@ class StandardColumns:
         if wide:
             self.rows, self.Q = row_space(self.rows)
 
+    @classmethod
+    def known(cls, mean: FloatArray, spread: FloatArray, l2: float) -> StandardColumns:
+        """Units that are known already, of data that are not at hand."""
+        made = cls.__new__(cls)
+        made.l2, made.mean, made.spread, made.Q = l2, mean, spread, None
+        made.rows, made.varies = None, np.ones(len(mean), bool)
+        return made
+
     @property
     def mixed(self) -> bool:
         """Whether a column of `rows` is a combination of columns of X."""
         return self.Q is not None
+
+    def of(self, X: Any) -> Any:
+        """Other data in the same units."""
+        if sp.issparse(X) and self.Q is None and not self.mean.any():
+            return (X * sp.diags(1.0 / self.spread)).tocsr()
+        rows = ((X.toarray() if sp.issparse(X) else X) - self.mean) / self.spread
+        return rows if self.Q is None else rows @ self.Q
 
     @property
     def penalty(self) -> FloatArray:

@@ -124,6 +124,12 @@ class SoftmaxObjective(PenalizedObjective, Generic[P]):
     def view(self, theta: FloatArray, u: FloatArray) -> P:
         """The point with parameters theta, whose scores u are known."""
 
+    @property
+    def slope(self) -> FloatArray | None:
+        """The linear terms: one that is given, and that of a penalty that is not around zero."""
+        parts = [part for part in (self.linear, super().slope) if part is not None]
+        return np.asarray(sum(parts)) if parts else None
+
     @abstractmethod
     def of_rows(self, rows: IntArray, features: Any, structure: Categorical, penalty: FloatArray) -> Self:
         """The likelihood of some examples, whose features and structure these are, with a penalty of its own."""

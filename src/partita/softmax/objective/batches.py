@@ -26,29 +26,28 @@ class Batches(ShuffledExamples[FloatArray, slice], Generic[ObjectiveT]):
     """Shuffled examples of a likelihood; residuals are one number for each example and label."""
 
     def __init__(self, objective: ObjectiveT, random_state: Any = None, validation: float = 0.0) -> None:
-        super().__init__(objective, objective.weights, objective.penalty, random_state, validation)
+        super().__init__(objective, objective.weights, objective.penalty, random_state, validation, objective.slope)
         self.parent = objective
         self._blocks = RowBlocks(objective.features, self.order)
         self._held_blocks = RowBlocks(objective.features, self.held) if len(self.held) else None
 
-    def table(self) -> FloatArray:
+    def room(self) -> FloatArray:
         features = self.parent.features
         if isinstance(features, LabelFeatures):
             return np.zeros(int(features.counts[self.order].sum()))
         return np.zeros((self.n_examples, features.n_outputs))
 
-    def slots(self, lo: int, hi: int) -> slice:
+    def places(self, lo: int, hi: int) -> slice:
         if isinstance(self.parent.features, LabelFeatures):
             return slice(int(self._blocks.first[lo]), int(self._blocks.first[hi]))
         return slice(lo, hi)
 
-    def evaluate(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, FloatArray]:
+    def loss(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, FloatArray]:
         rows = self.order[lo:hi]
         structure, u = self._scores(self._blocks.block(lo, hi), rows, theta)
-        loss, residual = self.parent.loss_of(rows, structure, u)
-        return loss, residual
+        return self.parent.loss_of(rows, structure, u)
 
-    def pull_back(self, residual: FloatArray, lo: int, hi: int) -> FloatArray:
+    def gradient(self, residual: FloatArray, lo: int, hi: int) -> FloatArray:
         features = self._blocks.block(lo, hi)
         if isinstance(features, LinearMap):
             flat = features.adjoint(residual.astype(features.dtype, copy=False)).astype(np.float64, copy=False)

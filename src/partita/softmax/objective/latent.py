@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -80,12 +81,18 @@ class LatentLikelihood(SoftmaxObjective["LatentPoint"]):
         super().__init__(features, structure, first, weights=weights, penalty=penalty, linear=linear, workers=workers)
 
     def _offers(self) -> frozenset[Capability]:
-        offers = COMMON | {Capability.EM_STEP}
-        return offers if self.linear is not None else offers | {Capability.BATCHES}  # which know nothing of it
+        return COMMON | {Capability.EM_STEP, Capability.BATCHES}
 
     def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches[LatentLikelihood]:
         """The examples as mini-batches in random order, a part of them held out."""
         return Batches(self, random_state, validation)
+
+    def around(self, mean: FloatArray, precision: FloatArray) -> LatentLikelihood:
+        """The same likelihood, with this precision as a penalty on the distance to this mean."""
+        twin = copy.copy(self)
+        twin.center, twin.penalty = mean, precision
+        twin.__dict__.pop("has_gap", None)
+        return twin
 
     def of_rows(self, rows: IntArray, features: Any, structure: Categorical, penalty: FloatArray) -> LatentLikelihood:
         return LatentLikelihood(features, structure, self._allowed_of(rows), weights=self.weights[rows], penalty=penalty)
@@ -149,7 +156,7 @@ class LatentPoint(SoftmaxPoint):
         shift[offsets[:-1] + o.y] += 1.0
         linear = o.features.adjoint((shift * np.repeat(o.weights, np.diff(offsets))).reshape(self.u.shape))
         o.features.remove_mean(linear)  # a constant on all states must not pay, not even by rounding
-        linear = linear if o.linear is None else linear + o.linear
+        linear = linear if o.slope is None else linear + o.slope
         options: dict[str, Any] = {"weights": o.weights, "penalty": o.penalty, "linear": linear, "workers": o.workers}
         return m_step(Likelihood(o.features, o.structure, o.y, **options), self.parameters)
 

@@ -155,7 +155,7 @@ class Likelihood(SoftmaxObjective["LikelihoodPoint"]):
 
     def _offers(self) -> frozenset[Capability]:
         if self.linear is not None:
-            return WITHOUT_TRIAL - {Capability.BATCHES}  # which know nothing of it
+            return WITHOUT_TRIAL
         features = self.features
         if isinstance(features, DenseLinear) and features.size <= COMPILED_STEP_UP_TO:
             return ALL if GaugeFactor.applies(features, self.penalty) else WITHOUT_TRIAL
@@ -258,7 +258,7 @@ class LikelihoodRay:
         """The point at `step`, and the slope there."""
         point = self.origin.moved(step * self.direction, step * self.image)
         slope = float(np.vdot(point.residual, self.image))
-        slope += float((self.origin.objective.penalty * point.parameters) @ self.direction)
+        slope += float(self.origin.objective.penalty_gradient(point.parameters) @ self.direction)
         if self.origin.objective.linear is not None:
             slope += float(self.origin.objective.linear @ self.direction)
         return point, slope
@@ -273,10 +273,10 @@ class LikelihoodSubspace:
 
     def __init__(self, origin: SoftmaxPoint, basis: FloatArray, images: FloatArray) -> None:
         self.origin, self.basis, self.images = origin, basis, images
-        penalty = origin.objective.penalty
-        self._linear = basis @ (penalty * origin.parameters)
-        self._quadratic = (basis * penalty) @ basis.T
-        self._constant = 0.5 * float((penalty * origin.parameters) @ origin.parameters)
+        penalized = origin.objective
+        self._linear = basis @ penalized.penalty_gradient(origin.parameters)
+        self._quadratic = (basis * penalized.penalty) @ basis.T
+        self._constant = penalized.penalty_value(origin.parameters)
         linear = origin.objective.linear
         if linear is not None:
             self._linear = self._linear + basis @ linear

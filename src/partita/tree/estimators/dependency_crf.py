@@ -21,7 +21,8 @@ from ...core.warn import warn
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_run, check_text, is_fitted
 from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights
-from ...estimators.trained import Trained, training
+from ...estimators.streaming import Posterior, StreamedExamples, after
+from ...estimators.trained import training
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.named import NamedWeights
 from ...objectives.information import warn_of_many_weights
@@ -36,7 +37,7 @@ from ..objective import TreeLikelihood
 from ..structure.kbest import k_best_trees
 
 
-class DependencyCRF(ListInput, Trained):
+class DependencyCRF(ListInput, StreamedExamples):
     """Non-projective dependency parsing: p(tree | sentence) is log-linear in features of (head, dependent) pairs.
 
     Minimises ``sum_i w_i (-log p(y_i | x_i)) + (l2 / 2) ||theta||^2``. The sum over all trees is exact, by the matrix-tree
@@ -76,6 +77,10 @@ class DependencyCRF(ListInput, Trained):
         A weight for each feature.
     input_kind_ : {"tokens", "numbers"}
         What X was.
+    precision_ : array or None
+        Curvature of the objective along each weight, from which `partial_fit` goes on.
+    n_seen_ : int
+        Sentences learned from, over all calls of `partial_fit`.
     n_iter_, trace_, status_
 
     Notes
@@ -158,25 +163,43 @@ class DependencyCRF(ListInput, Trained):
             See the notes of the class.
         sample_weight : array of shape (n_sentences,), optional
         """
-        data = read_sentences(X, bool(self.single_root), self.n_jobs)
-        known = read_known_heads(y, data.trees)
+        return self._learn(None, X, y, sample_weight)
+
+    def _learn(self, before: Posterior | None, *data: Any) -> DependencyCRF:
+        X, y, sample_weight = data
+        read = read_sentences(X, bool(self.single_root), self.n_jobs) if before is None else self._read(X)
+        known = read_known_heads(y, read.trees)
         weights = check_weights("sample_weight", sample_weight, len(X))
-        named = known.named(data.trees)
-        attributes = PairAttributes.learned(data.tokens, data.trees, named) if data.kind == TOKENS else None
-        features = self._features(data, attributes)
+        attributes = None
+        if read.kind == TOKENS:
+            named = known.named(read.trees)
+            if before is None:
+                attributes = PairAttributes.learned(read.tokens, read.trees, named)
+            else:
+                attributes, place = self._vocabulary().grown(read.tokens, read.trees, named)
+                before = self._moved(before, place, attributes.size)
+        features = self._features(read, attributes)
         heads = known.heads if known.allowed is None else None
         penalty = float(self.l2)
-        objective = TreeLikelihood(features, data.trees, heads, allowed=known.allowed, weights=weights, penalty=penalty)
+        likelihood = TreeLikelihood(features, read.trees, heads, allowed=known.allowed, weights=weights, penalty=penalty)
+        objective = after(likelihood, before)
         names = None if attributes is None else attributes.names()
         feasible = feasible_weights(self.constraints, NamedWeights.of_features(features.size, names))
-        start = self._start(data.kind, attributes, features.size)
+        start = self._start(read.kind, attributes, features.size) if before is None else before.mean
         solution = self._minimize(restricted(objective, float(self.l1), feasible), start)
-        self.input_kind_, self.parameters_ = data.kind, np.array(solution.parameters)
+        self.input_kind_, self.parameters_ = read.kind, np.array(solution.parameters)
         self._store_attributes(attributes)
         self._store_run(solution)
         self._point = smooth_point(solution.point)
+        self._store_precision(objective, self._point, len(X))
         self._warn_if_short(solution)
         return self
+
+    def _moved(self, before: Posterior, place: IntArray, size: int) -> Posterior:
+        """What is known, with attributes at other places and among new ones."""
+        mean, precision, kept = np.zeros(size), np.full(size, float(self.l2)), place >= 0
+        mean[place[kept]], precision[place[kept]] = before.mean[kept], before.precision[kept]
+        return Posterior(mean, precision)
 
     def _features(self, data: Sentences, attributes: PairAttributes | None) -> PairFeatures:
         return PairFeatures(self._matrix(data, attributes), data.trees.offsets, self.n_jobs)
@@ -226,6 +249,12 @@ class DependencyCRF(ListInput, Trained):
     def _scores(self, X: Sequence[Any]) -> tuple[Sentences, FloatArray]:
         """New sentences, and the scores of their pairs."""
         check_is_fitted(self, "parameters_")
+        data = self._read(X)
+        features = self._features(data, self._vocabulary() if data.kind == TOKENS else None)
+        return data, features.forward(self.parameters_)
+
+    def _read(self, X: Sequence[Any]) -> Sentences:
+        """New sentences, of the kind of those in training."""
         data = read_sentences(X, bool(self.single_root), self.n_jobs)
         if data.kind != self.input_kind_:
             raise ValueError(f"X must be {self.input_kind_}, as in training; got {data.kind}")
@@ -233,8 +262,7 @@ class DependencyCRF(ListInput, Trained):
             raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was fitted to {len(self.parameters_)}")
         if data.kind == TOKENS:
             self._warn_of_columns(data)
-        features = self._features(data, self._vocabulary() if data.kind == TOKENS else None)
-        return data, features.forward(self.parameters_)
+        return data
 
     def _warn_of_columns(self, data: Sentences) -> None:
         missing = sorted(

@@ -36,7 +36,7 @@ class PairAttributes:
     Attributes
     ----------
     values : dict
-        The values of each column of the tokens, sorted.
+        The values of each column of the tokens; those that came together are sorted.
     keys : tuple of int64 arrays
         Of each template (see `templates`), the attributes that have a weight, sorted.
     """
@@ -55,6 +55,46 @@ class PairAttributes:
         pairs = _Pairs.of(trees)
         keys = tuple(np.unique(empty._keys(template, codes, pairs.take(named))) for template in empty.templates)
         return PairAttributes(values, keys)
+
+    def grown(
+        self, sentences: Sequence[Sequence[Mapping[str, str]]], trees: DependencyTrees, named: IntArray
+    ) -> tuple[PairAttributes, IntArray]:
+        """With those of more trees, and where each attribute of before is among them; -1 where it is not, because its column
+        has too many values now."""
+        new = PairAttributes.learned(sentences, trees, named)
+        values = {name: list(known) for name, known in self.values.items()}
+        for name, found in new.values.items():
+            known = set(values.setdefault(name, []))
+            values[name] += [value for value in found if value not in known]
+        both, parts = PairAttributes(values, ()), dict(zip(self.templates, self.keys, strict=True))
+        others = dict(zip(new.templates, new.keys, strict=True))
+        nothing, keys, starts, first = np.zeros(0, np.int64), [], {}, 0
+        recoded = {template: self._recoded(template, part, both) for template, part in parts.items()}
+        for template in both.templates:
+            own = new._recoded(template, others[template], both) if template in others else nothing
+            keys.append(np.union1d(recoded.get(template, nothing), own).astype(np.int64))
+            starts[template] = first, keys[-1]
+            first += len(keys[-1])
+        place = [
+            starts[template][0] + np.searchsorted(starts[template][1], part)
+            if template in starts
+            else np.full(len(part), -1)
+            for template, part in recoded.items()
+        ]
+        return PairAttributes(values, tuple(keys)), np.concatenate([nothing, *place])
+
+    def _recoded(self, template: tuple[Atom, ...], keys: IntArray, other: PairAttributes) -> IntArray:
+        """Attributes in the numbers of a larger vocabulary."""
+        codes = []
+        for atom, part in zip(template, np.unravel_index(keys, [self._size(atom) for atom in template]), strict=True):
+            if atom == DISTANCE:
+                codes.append(part)
+                continue
+            number = {value: k for k, value in enumerate(other.values[atom[1]])}
+            moved = np.array([*range(UNSEEN + 1), *(UNSEEN + 1 + number[value] for value in self.values[atom[1]])])
+            codes.append(moved[part])
+        found = np.ravel_multi_index(tuple(codes), [other._size(atom) for atom in template])
+        return np.asarray(found, dtype=np.int64)
 
     @property
     def size(self) -> int:

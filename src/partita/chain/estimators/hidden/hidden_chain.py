@@ -26,13 +26,14 @@ from ....report.explanation import Explanation
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs
-from ...data.reading import Sequences, read_training
+from ...data.reading import Sequences
 from ...data.sequences import SequenceData
 from ...data.types import Label, Lengths, SequenceLike
 from ...features.chain import ChainFeatures
 from ...structure.chain import Chain
 from ...structure.forbidden import BoolArray, Forbidden
 from ..scores import ScoredSequences
+from ..streaming import Posterior, read_more
 from .explanation import explain_sequence
 from .hidden_states import HiddenStates
 
@@ -150,24 +151,28 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
             One for each sequence: a string or an integer, a set of these (one is right), or None (unknown).
         sample_weight : array of shape (n_sequences,), optional
         """
-        examples = self._read(X, y, lengths, sample_weight)
-        classes = examples.labels.classes
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least two different labels, got only {classes.tolist()[0]!r}")
-        self._fit_hidden(examples)
-        return self
+        return self._learn(None, X, y, lengths, sample_weight)
 
-    def _read(self, X: Sequences, y: Labels, lengths: Lengths, sample_weight: SampleWeight) -> Examples:
+    def _read(
+        self, X: Sequences, y: Labels, lengths: Lengths, sample_weight: SampleWeight, before: Posterior | None
+    ) -> Examples:
         """The sequences, each position with the label of its sequence."""
-        data = read_training(X, lengths, self.hashing)
-        labels = encode_examples(y, len(data), "sequence")
+        data = read_more(X, lengths, self.hashing, before)
+        labels = encode_examples(y, len(data), "sequence", None if before is None else self.classes_)
         weights = check_weights("sample_weight", sample_weight, len(data))
         if self.class_weight is not None:
             weights = weights * set_weights(self.class_weight, labels.classes, labels.allowed())
             weights = check_weights("class_weight times sample_weight", weights, len(data))
         _check_not_empty(data, weights > 0.0)
         by_position = labels.take(np.repeat(np.arange(len(data)), data.lengths))
-        return Examples.of(data, by_position, weights, X).compact()
+        examples = Examples.of(data, by_position, weights, X)
+        if before is not None:
+            return examples
+        examples = examples.compact()
+        classes = examples.labels.classes
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two different labels, got only {classes.tolist()[0]!r}")
+        return examples
 
     def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:
         """Weights of all attributes that occur with all states, and of transitions within a label."""

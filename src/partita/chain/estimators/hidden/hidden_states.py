@@ -15,18 +15,20 @@ from ....core.memory import check_memory
 from ....core.parameters import Check, checked, choice, count, flag, real, seed, threads, verbosity
 from ....core.random import generator
 from ....core.results import FloatArray, IntArray, Solution
-from ....core.types import LabelArray, RandomState, SolverLike
+from ....core.types import LabelArray, RandomState, SampleWeight, SolverLike
 from ....core.validation import check_choice
 from ....estimators.bootstrap import copied
 from ....estimators.labels import split
 from ....estimators.loaded import check_labels, check_whole, is_fitted
 from ....estimators.restarts import end_values, rough_fit
 from ....estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights
-from ....estimators.trained import solver_like
+from ....estimators.streaming import Streamed, precision_at
+from ....estimators.trained import solver_like, training
 from ....objectives.constraints.constraint import Constraint
 from ....objectives.constraints.feasible_set import FeasibleSet
 from ....objectives.constraints.sets import check_constraints
 from ....objectives.information import warn_of_many_weights
+from ....objectives.restricted import smooth_point
 from ....objectives.uncertainty import FIT_AGAIN, METHODS, errors
 from ...data.examples import Examples
 from ...data.hidden_states import hidden_labels, state_names
@@ -39,13 +41,14 @@ from ...features.layout import ChainLayout
 from ...structure.forbidden import Forbidden
 from ..chain_model import FITTED, ChainModel, check_chain
 from ..problem import ChainProblem, on_parameters
+from ..streaming import Learned, Posterior, with_earlier_weights
 
 INITS = ("random", "kmeans", "left_right")
 #: Iterations in which a start is fitted to a guess of the hidden states.
 GUESS_ITER = 10
 
 
-class HiddenStates(ChainModel):
+class HiddenStates(ChainModel, Streamed):
     """A chain over pairs (label, hidden state), fitted from several starts."""
 
     PARAMETERS: ClassVar[Mapping[str, Check]] = {
@@ -133,26 +136,70 @@ class HiddenStates(ChainModel):
         other._begin = self.chain_.layout, self.parameters_
         return other
 
-    def _fit_hidden(self, examples: Examples) -> None:
+    def _posterior(self) -> Posterior | None:
+        if "parameters_" not in vars(self):
+            return None
+        return Posterior.of(self.chain_, self._known_precision(), self.n_seen_, None, True)
+
+    @abstractmethod
+    def _read(
+        self, X: Sequences, y: Any, lengths: Lengths, sample_weight: SampleWeight, before: Posterior | None
+    ) -> Examples:
+        """The sequences, each position with its label; in the columns and with the labels of earlier ones, if any."""
+
+    def _learn(self, before: Posterior | None, *data: Any) -> Self:
+        X, y, lengths, sample_weight = data
+        self._fit_hidden(self._read(X, y, lengths, sample_weight, before), before)
+        return self
+
+    @training
+    def partial_fit(self, X: Sequences, y: Any = None, lengths: Lengths = None, sample_weight: SampleWeight = None) -> Self:
+        """Learn from more sequences, by the Laplace approximation; see `ChainCRF.partial_fit`.
+
+        X, y, `lengths` and `sample_weight` are as in `fit`. Labels are those of the first piece; new attributes get weights.
+        """
+        return self._take_piece(X, y, lengths, sample_weight)
+
+    def _fit_hidden(self, examples: Examples, before: Posterior | None) -> None:
         """Find weights for examples with labels of their positions, and keep them."""
         labels, data, states = examples.labels, examples.data, len(examples.labels.classes) * self.n_hidden
         what = f"n_hidden={self.n_hidden} with {len(labels.classes)} labels and {examples.n_positions} positions"
         check_memory(what, 64.0 * states * (states + examples.n_positions), "Lower n_hidden")
-        # Constraints are on the user's weights, which must then be the solver's.
-        standard = not check_constraints(self.constraints)
-        inputs = ChainInputs.of(data, examples.weights, float(self.l2), bool(self.fit_intercept), standard)
+        if before is None:
+            # Constraints are on the user's weights, which must then be the solver's.
+            standard = not check_constraints(self.constraints)
+            inputs = ChainInputs.of(data, examples.weights, float(self.l2), bool(self.fit_intercept), standard)
+        else:
+            inputs = before.inputs
         rows = inputs.rows(data).X
-        problem = self._problem(inputs, examples, rows)
-        best = self._best_of_starts(problem, examples, rows)
-        chain = problem.chain(problem.layout, problem.user_weights(best.parameters), self.hashing, labels.classes)
+        problem = self._problem(inputs, examples, rows, before)
+        if before is None:
+            best = self._best_of_starts(problem, examples, rows)
+        else:
+            mean = problem.parameters(before.layout.align(before.mean, problem.layout))
+            best = self._minimize(problem.objective(), mean)
+            self._finish(best, [best])
+        point = smooth_point(best.point)
+        precision = precision_at(point.objective, point)
+        assert precision is not None
+        found = Learned(problem.layout, problem.weights(best.parameters), problem.weights(precision))
+        if before is not None:
+            found = found.joined(before)
+        values = np.asarray(inputs.to_user(found.layout) @ found.mean) if inputs.intercept else np.array(found.mean)
+        chain = problem.chain(found.layout, values, self.hashing, labels.classes)
         self._store_chain(chain.trimmed() if examples.owns_names else chain)
+        self.precision_, self.n_seen_ = found.precision, len(data)
         self.n_hidden_ = int(self.n_hidden)
-        self._ended = problem, best.point
+        self._ended = problem, point
 
-    def _problem(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainProblem:
+    def _problem(
+        self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix, before: Posterior | None
+    ) -> ChainProblem:
         """What the states are to be learned from."""
         labels = examples.labels
         states, features = hidden_labels(labels, self.n_hidden), self._features(inputs, examples, rows)
+        if before is not None:
+            features = with_earlier_weights(features, rows, before.layout, states.classes, examples.data.attributes)
         layout = inputs.layout(features, states.classes, examples.data.attributes)
         # A hidden state that nobody needs would run away if its intercept were free; at the means of the columns it has a
         # penalty, and a shift of X changes nothing all the same.
@@ -170,11 +217,17 @@ class HiddenStates(ChainModel):
         if numbers is not None:
             l2 = np.bincount(numbers, weights=l2).astype(np.float64)
             l1 = None if l1 is None else np.bincount(numbers, weights=l1).astype(np.float64)
-        return ChainProblem(
+        problem = ChainProblem(
             *(replace(examples, labels=states), self._forbidden(len(labels.classes)), inputs, features, layout, l2, l1),
             ties=numbers,
             feasible=on_parameters(whole),
         )
+        if before is None:
+            return problem
+        mean, known = (problem.parameters(before.layout.align(part, layout)) for part in (before.mean, before.precision))
+        precision = np.where(problem.parameters(before.has(layout).astype(np.float64)) > 0.0, known, l2)
+        # Half the precision times the squared distance to the mean, up to a constant, is a penalty and a linear term.
+        return replace(problem, l2=precision, linear=-precision * mean)
 
     @abstractmethod
     def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:
@@ -209,10 +262,14 @@ class HiddenStates(ChainModel):
         if self._begin is not None:
             starts = [problem.start(*self._begin)]
         best, solutions = self._minimize_from(objective, starts, self._solver(), n_jobs=1)  # threads are for the chains
+        self._finish(best, solutions)
+        return best
+
+    def _finish(self, best: Solution, solutions: list[Solution | None]) -> None:
+        """Keep how the runs went."""
         self._warn_if_short(best)
         self.objectives_ = end_values(solutions)
         self._store_run(best)
-        return best
 
     def _states(self) -> LabelArray:
         return state_names(self.classes_, self.n_hidden_)

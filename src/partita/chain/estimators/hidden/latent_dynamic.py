@@ -22,12 +22,13 @@ from ....report.explanation import Explanation
 from ...data.examples import Examples
 from ...data.hidden_states import clusters, hidden_pairs, parts
 from ...data.inputs import ChainInputs, WeightChoice
-from ...data.reading import Sequences, labels_of, read_training
+from ...data.reading import Sequences, labels_of
 from ...data.types import Label, LabelSequences, Lengths, SequenceLike
 from ...features.chain import ChainFeatures
 from ..chain_model import FEATURES
 from ..labelling import SequenceLabeller, chosen_positions
 from ..scores import decode
+from ..streaming import Posterior, read_more
 from .explanation import explain_positions
 from .hidden_states import HiddenStates
 from .labellings import MOST_PATHS, best_labellings
@@ -172,11 +173,16 @@ class LatentDynamicCRF(HiddenStates, SequenceLabeller):
             As in `ChainCRF`. y may be None if X is `SequenceData` with labels.
         sample_weight : array of shape (n_sequences,), optional
         """
-        data = read_training(X, lengths, self.hashing)
-        labels = labels_of(data, y)
+        return self._learn(None, X, y, lengths, sample_weight)
+
+    def _read(
+        self, X: Sequences, y: LabelSequences, lengths: Lengths, sample_weight: SampleWeight, before: Posterior | None
+    ) -> Examples:
+        data = read_more(X, lengths, self.hashing, before)
+        labels = labels_of(data, y, None if before is None else self.classes_)
         weights = check_weights("sample_weight", sample_weight, len(data))
-        self._fit_hidden(Examples.of(data, labels, weights, X).compact())
-        return self
+        examples = Examples.of(data, labels, weights, X)
+        return examples.compact() if before is None else examples
 
     def _features(self, inputs: ChainInputs, examples: Examples, rows: sp.csr_matrix) -> ChainFeatures:
         """What has a weight with a label has one with each of its hidden states."""
