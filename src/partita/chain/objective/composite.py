@@ -11,8 +11,10 @@ import numpy as np
 
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
+from ...core.contracts.capabilities import Capability
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
+from ...objectives.composite.draws import DrawnBatches
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
 from ...objectives.information import dense_hessian
 from ...objectives.l1 import mixture_divergence
@@ -20,6 +22,7 @@ from ..features.chain import ChainFeatures, Scores
 from ..kernels import tuples, viterbi
 from ..structure.windows import Windows, WindowSums
 from .base import ChainObjective, ChainObjectivePoint
+from .composite_draws import DrawnChains
 from .counts import indicators
 
 #: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
@@ -90,6 +93,8 @@ class ChainComposite(ChainObjective):
             raise ValueError("composite likelihoods need known labels: they condition on the neighbours of a window")
         super().__init__(features, y, **options)
         self.composite, self.linear = composite, options.get("linear")
+        if composite.leaves_out and self.linear is None and self.features.divisible:
+            self.capabilities |= {Capability.BATCHES}
         self.objects: ChainObjects = ChainObjects(features.offsets, self.y, self.weights, composite)
         self._weigh(composite.beta)
 
@@ -117,6 +122,21 @@ class ChainComposite(ChainObjective):
         twin = copy.copy(self)
         twin._weigh(np.asarray(beta, dtype=np.float64))
         return twin
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of labels in windows of each chain, by their probabilities."""
+        w = self.objects.windows
+        each = self.objects.weights * self.beta[w.group] * w.length
+        return np.asarray(np.bincount(w.chain, weights=each, minlength=self.n_examples), dtype=np.float64)
+
+    def drawn_part(self, rows: IntArray) -> DrawnChains:
+        """Some chains, whose windows are drawn when they are evaluated."""
+        return DrawnChains(self, rows)
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> DrawnBatches:
+        """The chains as mini-batches in random order, a part of them held out; windows are drawn at every visit."""
+        return DrawnBatches(self, random_state, validation)
 
     def coverage(self) -> Scores:
         """The weight of the label of every position, and of the transition into it."""

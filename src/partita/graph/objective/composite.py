@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike
 from ...core.arrays.weights import held_down
 from ...core.contracts.capabilities import Capability, Product
 from ...core.random import generator
-from ...core.results import FloatArray
+from ...core.results import FloatArray, IntArray
 from ...core.warn import warn
+from ...objectives.composite.draws import DrawnBatches
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.information import dense_hessian
 from ...objectives.penalized import diagonal_scaling
 from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
 from .base import GraphObjective, GraphObjectivePoint
+from .composite_draws import DrawnGraphs
 from .likelihood_objects import Objects, list_objects
 
 #: Least part of the largest entry of the diagonal of the Hessian that scales steps, and its power.
@@ -86,6 +88,8 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         self.capabilities: frozenset[Capability] = frozenset(
             {Capability.SMOOTH, Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER}
         )
+        if composite.leaves_out:
+            self.capabilities |= {Capability.BATCHES}
         self.beta: FloatArray = composite.beta if beta is None else np.asarray(beta, dtype=np.float64)
         self._weigh()
 
@@ -110,12 +114,16 @@ class GraphComposite(GraphObjective["CompositePoint"]):
 
     def _scale(self) -> float:
         """The number of variables in sets A, weighted."""
-        o = self.objects
-        known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
-        sizes = np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self._object_weights(self.beta)
+        o, sizes = self.objects, self._sizes()
         if len(self.states) == 1:
             return float((self.shares @ (sizes * held_down(self.weights)[o.examples]))[0])
         return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ held_down(self.weights))
+
+    def _sizes(self) -> FloatArray:
+        """The number of variables in the set A of each object, weighted."""
+        o = self.objects
+        known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
+        return np.asarray(np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.object_weights)
 
     def _object_weights(self, beta: FloatArray) -> FloatArray:
         return np.asarray(beta[self.objects.groups] * self.within)
@@ -143,6 +151,28 @@ class GraphComposite(GraphObjective["CompositePoint"]):
     def of(self, features: TiedTables, y: ArrayLike, base: FloatArray | None) -> GraphComposite:
         """The same objects of other examples, with weight one and no penalty."""
         return GraphComposite(features, y, self.composite, base=base, beta=self.beta, options=self.options)
+
+    @property
+    def object_weights(self) -> FloatArray:
+        """What every object counts if it is used."""
+        return self._object_weights(self.beta)
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weighted number of variables in sets A of each example, by the probabilities of objects."""
+        o, shares = self.objects, np.broadcast_to(self.shares, (len(self.states), len(self.objects.groups)))
+        used = shares * self._sizes()
+        if len(self.states) == 1 and self.graph.n_examples > 1:
+            return np.asarray(np.bincount(o.examples, weights=used[0], minlength=self.n_examples) * self.weights)
+        return np.asarray(used.sum(1) * self.weights)
+
+    def drawn_part(self, rows: IntArray) -> DrawnGraphs:
+        """Some examples, whose objects are drawn when they are evaluated."""
+        return DrawnGraphs(self, rows)
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> DrawnBatches:
+        """The examples as mini-batches in random order, a part of them held out; objects are drawn at every visit."""
+        return DrawnBatches(self, random_state, validation)
 
     def check_covered(self) -> None:
         """Warn if no object that is used says anything about some weights, or if the sum need not be concave."""
