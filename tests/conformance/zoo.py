@@ -619,9 +619,9 @@ def _paths(unknown: bool = False, **options: Any) -> Any:
     return GraphLikelihood(tied_tables(), y, penalty=0.5, **options)
 
 
-def _composite_paths() -> Any:
+def _composite_paths(orders: Any = None) -> Any:
     y = np.random.default_rng(5).integers(0, 2, 15)
-    return GraphComposite(tied_tables(), y, CompositeLikelihood({1: 1.0}), penalty=0.5)
+    return GraphComposite(tied_tables(), y, CompositeLikelihood(orders or {1: 1.0}), penalty=0.5)
 
 
 def edge_features() -> EdgeFeatures:
@@ -681,6 +681,7 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
     "graphs, unknown states": lambda: _paths(unknown=True),
     "graphs, reweighted": lambda: _paths(engine="trw"),
     "graphs, composite": _composite_paths,
+    "graphs, composite, drawn": lambda: _composite_paths({1: 1.0, 2: 0.5}),
     "matchings": _matching_likelihood,
     "matchings, exact": _exact_matchings,
     "trees": _trees,

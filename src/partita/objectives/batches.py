@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from ..core.contracts.batches import CurvatureSum
+from ..core.contracts.batches import AnyBatchSource, CurvatureSum
 from ..core.contracts.capabilities import Capability, Product
 from ..core.contracts.objective import Objective
 from ..core.random import generator
@@ -275,7 +275,7 @@ class SumOverExamples(PenalizedObjective):
 
         return difference
 
-    def batches(self, random_state: Any = None, validation: float = 0.0) -> Parts:
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> AnyBatchSource:
         """The examples in random order, a part of them held out."""
         return Parts(self, random_state, validation)
 

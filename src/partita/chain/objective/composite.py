@@ -12,8 +12,10 @@ import numpy as np
 from ...core.arrays.pieces import take_pieces
 from ...core.arrays.weights import held_down
 from ...core.buffers import Buffers, Owner
+from ...core.contracts.batches import AnyBatchSource
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
+from ...objectives.composite.draws import DrawnBatches
 from ...objectives.composite.likelihood import FULL, PAIRS, CompositeLikelihood, as_composite
 from ...objectives.information import dense_hessian
 from ...objectives.l1 import mixture_divergence
@@ -22,6 +24,7 @@ from ..features.chain import ChainFeatures, Scores
 from ..kernels import tuples, viterbi
 from ..structure.windows import Windows, WindowSums
 from .base import ChainObjective, ChainObjectivePoint
+from .composite_draws import DrawnChains
 from .counts import indicators
 
 #: Parameters up to which the diagonal of the Hessian is exact where weights are chosen by it.
@@ -165,6 +168,16 @@ class ChainComposite(ChainObjective):
         twin = copy.copy(self)
         twin._weigh(np.asarray(beta, dtype=np.float64))
         return twin
+
+    def drawn_part(self, rows: IntArray) -> DrawnChains:
+        """Some chains, whose windows are drawn when they are evaluated."""
+        return DrawnChains(self, rows)
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> AnyBatchSource:
+        """The chains as mini-batches in random order; windows that are refreshed are drawn at every visit."""
+        if self.composite.leaves_out:
+            return DrawnBatches(self, random_state, validation)
+        return super().batches(random_state, validation)
 
     def coverage(self) -> Scores:
         """The weight of the label of every position, and of the transition into it."""

@@ -13,18 +13,21 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.arrays.weights import held_down
+from ...core.contracts.batches import AnyBatchSource
 from ...core.contracts.capabilities import Capability, Product
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...core.warn import warn
 from ...objectives.bounds.blocks import PlacedBlocks, softmax_blocks
 from ...objectives.bounds.quadratic import BOUNDED
+from ...objectives.composite.draws import DrawnBatches
 from ...objectives.composite.likelihood import CompositeLikelihood
 from ...objectives.information import dense_hessian
 from ...objectives.penalized import diagonal_scaling
 from ..features.tied_tables import TiedTables
 from ..structure.free_sets import FreeSets, FreeSums
 from .base import GraphObjective, GraphObjectivePoint
+from .composite_draws import DrawnGraphs
 from .likelihood_objects import Objects, list_objects
 from .majorization import factor_blocks
 
@@ -118,15 +121,14 @@ class GraphComposite(GraphObjective["CompositePoint"]):
             return float((self.shares @ (sizes * held_down(self.weights)[o.examples]))[0])
         return float(np.broadcast_to(self.shares @ sizes, len(self.states)) @ held_down(self.weights))
 
-    def _object_weights(self, beta: FloatArray) -> FloatArray:
-        return np.asarray(beta[self.objects.groups] * self.within)
-
     def _sizes(self) -> FloatArray:
         """The number of variables in the set A of each object, weighted."""
         o = self.objects
         known = np.add.reduceat(~o.latent, o.sets.offsets[:-1])
-        counts = np.bincount(o.columns, weights=known, minlength=len(o.groups))
-        return np.asarray(counts * self._object_weights(self.beta))
+        return np.asarray(np.bincount(o.columns, weights=known, minlength=len(o.groups)) * self.object_weights)
+
+    def _object_weights(self, beta: FloatArray) -> FloatArray:
+        return np.asarray(beta[self.objects.groups] * self.within)
 
     def _free_sets(self, beta: FloatArray) -> FreeSets:
         o = self.objects
@@ -185,6 +187,21 @@ class GraphComposite(GraphObjective["CompositePoint"]):
         if sets is not None:
             raise ValueError("composite likelihoods need all values known: y has sets of states")
         return GraphComposite(features, y, self.composite, base=base, beta=self.beta, options=self.options)
+
+    @property
+    def object_weights(self) -> FloatArray:
+        """What every object counts if it is used."""
+        return self._object_weights(self.beta)
+
+    def drawn_part(self, rows: IntArray) -> DrawnGraphs:
+        """Some examples, whose objects are drawn when they are evaluated."""
+        return DrawnGraphs(self, rows)
+
+    def batches(self, random_state: Any = None, validation: float = 0.0) -> AnyBatchSource:
+        """The examples as mini-batches in random order; objects that are refreshed are drawn at every visit."""
+        if self.composite.leaves_out:
+            return DrawnBatches(self, random_state, validation)
+        return super().batches(random_state, validation)
 
     def check_covered(self) -> None:
         """Warn if no object that is used says anything about some weights, or if the sum need not be concave."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -129,6 +130,23 @@ class FreeSets:
         neighbours = np.unique(wanted[~free])
         start = np.searchsorted(neighbours // V, np.arange(n + 1))
         self._blanket, self._blanket_sizes = _blankets(neighbours % V, start, graph.cardinalities, most)
+
+    def with_shares(self, shares: FloatArray) -> FreeSets:
+        """The same sets, rows and weights of these with other shares."""
+        out = copy(self)
+        out._rows = self._rows._replace(shares=np.ascontiguousarray(shares, dtype=np.float64))
+        out._collapse()
+        out._prepare()
+        return out
+
+    def of_rows(self, states: IntArray, row_weights: FloatArray, shares: FloatArray) -> FreeSets:
+        """The same sets in other rows."""
+        out = copy(self)
+        out.states = np.ascontiguousarray(states, dtype=np.int64)
+        out._rows = self._rows._replace(states=out.states, weights=row_weights)
+        members, most = self._blanket.members, SLOTS * len(states) + 64
+        out._blanket, out._blanket_sizes = _blankets(members.variables, members.start, self.graph.cardinalities, most)
+        return out.with_shares(shares)
 
     def _scratch(self) -> FloatArray:
         """Room for the configurations of the largest set that is written out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -62,9 +62,10 @@ class CompositeLikelihood:
         `partita.objectives`, or an object of your own with `mean`, `second` and `draw`, or a function that makes one from
         the order of every object of an example.
     refresh : bool
-        True: objects are drawn anew in every pass, and the estimates are those of the sum weighted by probabilities, which
-        solvers that see all data take at once. False: they are drawn once for each example, so that a pass is cheap; the
-        estimates are less accurate.
+        True: objects are drawn anew in every pass, and the estimates are those of the sum weighted by probabilities. Solvers
+        that take mini-batches (``"sgd"``, ``"stochastic"``) draw, and compute no more; others see all data, and take that
+        sum at once: they compute every object, whatever its probability. False: they are drawn once for each example, so
+        that a pass is cheap; the estimates are less accurate.
     blocks : {"connected", "all"}
         Which sets A an order has: those that hang together, or all of them. Others than connected ones add nothing but
         weight: given the rest, their parts are independent. On complete graphs, and on chains, there is no difference.
@@ -197,10 +198,13 @@ class CompositeLikelihood:
 
         `groups` and `examples` have the order and the example of every object; those of an example stand together.
         """
-        rng = self._generator()
+        return self.selected(groups, examples, None if self.refresh else self._generator())
+
+    def selected(self, groups: IntArray, examples: IntArray, rng: np.random.Generator | None) -> FloatArray:
+        """One or zero for every object, as `rng` draws; without, probabilities."""
         if self.policy == "independent":
             rates = np.array(list(self.rates.values()))[groups]
-            return rates if self.refresh else np.asarray(rng.random(len(rates)) < rates, dtype=np.float64)
+            return rates if rng is None else np.asarray(rng.random(len(rates)) < rates, dtype=np.float64)
         out = np.empty(len(groups))
         starts = np.flatnonzero(np.r_[True, np.diff(examples) != 0, True])
         lengths = np.diff(starts)
@@ -210,7 +214,7 @@ class CompositeLikelihood:
         for alike in keys.values():  # one draw for all examples with the same objects
             first, length = starts[alike], int(lengths[alike[0]])
             law = self.law(groups[first[0] : first[0] + length])
-            drawn = np.tile(law.mean, (len(alike), 1)) if self.refresh else law.draw(len(alike), rng)
+            drawn = np.tile(law.mean, (len(alike), 1)) if rng is None else law.draw(len(alike), rng)
             out[first[:, None] + np.arange(length)] = drawn
         return out
 
@@ -276,8 +280,13 @@ class CompositeLikelihood:
         Its probability if objects are drawn: once for each example, or in every pass by a solver that `draws`. Others
         compute the sum weighted by probabilities, for which they need every object whole.
         """
-        shares = replace(self, refresh=True).shares(groups, examples) if self.drawn(draws) else np.ones(len(groups))
+        shares = self.selected(groups, examples, None) if self.drawn(draws) else np.ones(len(groups))
         return np.asarray(shares * (self.weights_within(groups, examples) > 0.0))
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a pass that draws would leave something out."""
+        return self.refresh and (self.policy != "independent" or min(self.rates.values()) < 1.0)
 
     def drawn(self, draws: bool) -> bool:
         """Whether a pass computes only what is drawn, by a solver that `draws` in every pass, or not."""
