@@ -9,7 +9,6 @@ import zoo
 
 from partita import SGD, ChainCRF, CompositeLikelihood, GraphCRF, MarkovNetwork, StochasticBound
 from partita.chain.features.chain import ChainFeatures
-from partita.core.contracts.capabilities import Capability
 from partita.graph.objective.composite import GraphComposite
 from partita.objectives import ChainComposite
 from partita.objectives.information import dense_hessian
@@ -70,8 +69,8 @@ def test_parts_are_the_sum_and_draws_are_unbiased(make, composite):
 def test_a_pass_computes_what_it_draws(make, monkeypatch):
     """Items of graphs, windows of chains: a tenth of them, for probabilities of a tenth."""
     rare, whole = make(CompositeLikelihood({1: 0.1})), make(CompositeLikelihood({1: 1.0}))
-    assert Capability.BATCHES in rare.capabilities
-    assert Capability.BATCHES not in whole.capabilities
+    assert isinstance(rare.batches(0), DrawnBatches)
+    assert not isinstance(whole.batches(0), DrawnBatches)
     part, rng = rare.drawn_part(np.arange(rare.n_examples)), np.random.default_rng(0)
     theta, counts = np.zeros(rare.size), []
     for _ in range(100):
