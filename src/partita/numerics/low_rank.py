@@ -9,7 +9,7 @@ from .jit import kernel
 #: The update that is exact but for the dropped pair; paper 002's; paper 000's, which is no bound.
 EXACT, CORRECTED, ORIGINAL = 0, 1, 2
 #: Residuals below this part of r are rounding.
-NEGLIGIBLE = 1e-14
+NEGLIGIBLE = 1e-12
 
 
 @kernel
@@ -21,9 +21,12 @@ def stream(method, R, V, S, D):
         r = R[m]
         p = V @ r
         g = r - p @ V
-        size = np.sqrt(r @ r)
-        norm = np.sqrt(g @ g)
-        if norm > NEGLIGIBLE * size:
+        again = V @ g  # what rounding left along V would count twice, and spoil the next rows of V
+        p += again
+        g -= again @ V
+        largest = np.max(np.abs(g))  # squares of 1e-200 are zero
+        norm = largest * np.sqrt(np.sum((g / largest) ** 2)) if largest > 0.0 else 0.0
+        if norm > NEGLIGIBLE * np.max(np.abs(r)):
             B[k] = g / norm
         else:
             B[k] = 0.0
@@ -50,7 +53,7 @@ def _exact(p, norm, B, V, S, D):
     rotated = np.ascontiguousarray(W.T) @ B
     absorb(max(values[0], 0.0), rotated[0], D)
     for i in range(k):
-        S[i] = values[i + 1]
+        S[i] = max(values[i + 1], 0.0)
         V[i] = rotated[i + 1]
 
 
@@ -65,11 +68,12 @@ def _published(method, p, norm, B, V, S, D):
             M[i, j] += p[i] * p[j]
     values, Q = np.linalg.eigh(M)
     V[:] = np.ascontiguousarray(Q.T) @ V
-    S[:] = values
+    for i in range(k):
+        S[i] = max(values[i], 0.0)  # rounding leaves eigenvalues a little below zero, which have no root
     if method == CORRECTED:
         D += norm * np.sqrt(p @ p)
     if S[0] <= norm * norm:
-        absorb(max(S[0], 0.0), V[0], D)
+        absorb(S[0], V[0], D)
         S[0] = norm * norm
         V[0] = B[k]
     else:

@@ -29,8 +29,9 @@ from .quadratic import Quadratic
 _UPDATES = {"exact": kernels.EXACT, "corrected": kernels.CORRECTED, "original": kernels.ORIGINAL}
 #: Part by which the first eigenvalue left out is raised: Ritz values lie below eigenvalues.
 INFLATION = 0.02
-#: Smallest diagonal relative to the largest curvature, where neither data nor penalty give one.
-FLOOR = 1e-14
+#: Smallest diagonal relative to the largest curvature, where neither data nor penalty give one. Woodbury's formula loses as
+#: many digits as this has zeros.
+FLOOR = 1e-10
 #: Numbers in one block of expanded outer-product roots.
 BLOCK_NUMBERS = 4_000_000
 
@@ -123,7 +124,13 @@ class StreamingLowRank:
     def _absorb(self, R: FloatArray) -> None:
         """Eigendecompose within the span of V and R; what is dropped is bounded by a diagonal, pair by pair."""
         P = R @ self.V.T
-        Q, T = np.linalg.qr((R - P @ self.V).T)
+        rest = R - P @ self.V
+        again = rest @ self.V.T  # what rounding left along V would count twice
+        P, rest = P + again, rest - again @ self.V
+        Q, T = np.linalg.qr(rest.T)
+        rounding = np.abs(T).max(1) <= kernels.NEGLIGIBLE * np.abs(R).max(initial=0.0)
+        Q, T = Q[:, ~rounding], T[~rounding]
+        Q = Q - self.V.T @ (self.V @ Q)
         basis = np.vstack([self.V, Q.T])
         rows = np.hstack([P, T.T])
         M = rows.T @ rows
