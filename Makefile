@@ -64,6 +64,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/l1.py
 	$(BIN)/python benchmarks/table1.py
 	$(BIN)/python benchmarks/figure1.py
+	$(BIN)/python benchmarks/stability.py
 	$(BIN)/python benchmarks/stochastic_race.py
 	$(BIN)/python benchmarks/out_of_core.py
 	$(BIN)/python benchmarks/chain_race.py

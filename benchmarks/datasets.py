@@ -136,11 +136,11 @@ def _srbct() -> Problem:
 
 
 def _fashion_mnist() -> Problem:
-    X, y = _idx("fashion_mnist", "train")
+    X, y = idx("fashion_mnist", "train")
     return Problem("fashion_mnist", X, y, "train part, pixels / 255")
 
 
-def _idx(folder: str, part: str) -> tuple[np.ndarray, np.ndarray]:
+def idx(folder: str, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels / 255 and labels of an IDX pair."""
     path = data_directory() / folder
     with gzip.open(path / f"{part}-images-idx3-ubyte.gz") as file:
@@ -151,7 +151,7 @@ def _idx(folder: str, part: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _kmnist() -> Problem:
-    X, y = _idx("kmnist_test", "t10k")
+    X, y = idx("kmnist_test", "t10k")
     return Problem("kmnist", X, y, "test part, pixels / 255")
 
 

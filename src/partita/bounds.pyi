@@ -21,3 +21,4 @@ from .softmax.bounds.potential import (
     potential_curvature as potential_curvature,
 )
 from .softmax.bounds.quadratic import GaugeFactor as GaugeFactor, Quadratic as Quadratic
+from .softmax.bounds.rates import DecayRate as DecayRate, decay_rate as decay_rate

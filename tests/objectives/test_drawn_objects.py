@@ -11,6 +11,7 @@ from partita import SGD, ChainCRF, CompositeLikelihood, GraphCRF, MarkovNetwork,
 from partita.chain.features.chain import ChainFeatures
 from partita.graph.objective.composite import GraphComposite
 from partita.objectives import ChainComposite
+from partita.objectives.composite.draws import DrawnBatches
 from partita.objectives.information import dense_hessian
 
 SOME = CompositeLikelihood({1: 0.5, 2: 0.2}, weights={1: 1.0, 2: 0.7})

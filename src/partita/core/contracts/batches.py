@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from ..results import FloatArray
 from .capabilities import HasLowRankModel, HasModel
@@ -127,6 +127,34 @@ class BatchSource(Protocol[R, S, C]):
 
     def held_out(self, theta: FloatArray) -> float | None:
         """The loss of the held-out examples, scaled to the training part; None if there are none."""
+        ...
+
+
+@runtime_checkable
+class LeveragedSource(BatchSource[R, S, C], Protocol):
+    """A source that also knows how much each of its examples may contribute to the curvature, at most.
+
+    The leverage of an example, by the inverse of a sum of curvature, is the part of that curvature that is its own were its
+    own as large as it can be anywhere.
+    """
+
+    def whole_curvature(self) -> C | None:
+        """An empty sum that leaves nothing out, or None where that is too large."""
+        ...
+
+    def add_lasting(self, total: C, theta: FloatArray) -> None:
+        """Add the Hessian, and more where what was observed is unlikely: there the Hessian is about to grow."""
+        ...
+
+    def leverages(self, total: C) -> tuple[ResidualTable[S, R], float]:
+        """Those of all examples and labels, by the inverse that was prepared, and the highest."""
+        ...
+
+    def restrained(self, change: R, residual: R, leverages: R, gain: float, lo: int, hi: int) -> R:
+        """The change of a batch's residual, for every example as much of it as an implicit step would make.
+
+        `gain` is what leverages are multiplied by: the more, the further the step that a change causes takes it back.
+        """
         ...
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import qr
 
 from ...core.contracts.capabilities import LowRankModel
 from ...core.results import FloatArray
@@ -26,8 +27,9 @@ from ...numerics.linalg import CholeskyFactor, block_lanczos
 _UPDATES = {"exact": kernels.EXACT, "corrected": kernels.CORRECTED, "original": kernels.ORIGINAL}
 #: Part by which the first eigenvalue left out is raised: Ritz values lie below eigenvalues.
 INFLATION = 0.02
-#: Smallest diagonal relative to the largest curvature, where neither data nor penalty give one.
-FLOOR = 1e-14
+#: Smallest diagonal relative to the largest curvature, where neither data nor penalty give one. Woodbury's formula loses as
+#: many digits as this has zeros.
+FLOOR = 1e-10
 
 #: Products of a matrix with the columns of another.
 BlockProduct = Callable[[FloatArray], FloatArray]
@@ -133,17 +135,26 @@ class StreamingLowRank:
 
     def _absorb(self, R: FloatArray) -> None:
         """Eigendecompose within the span of V and R; what is dropped is bounded by a diagonal, pair by pair."""
-        P = R @ self.V.T
-        Q, T = np.linalg.qr((R - P @ self.V).T)
-        basis = np.vstack([self.V, Q.T])
+        known = np.flatnonzero(self.V.any(axis=1))  # rows that are zero would be mixed with others
+        V = self.V[known]
+        P = R @ V.T
+        rest = R - P @ V
+        again = rest @ V.T  # what rounding left along V would count twice
+        P, rest = P + again, rest - again @ V
+        Q, T, order = qr(rest.T, mode="economic", pivoting=True, check_finite=False)
+        rank = int(np.count_nonzero(np.abs(np.diag(T)) > kernels.NEGLIGIBLE * np.abs(R).max(initial=0.0)))
+        Q, T = Q[:, :rank], T[:rank, np.argsort(order)]
+        basis = np.vstack([V, (Q - V.T @ (V @ Q)).T])
         rows = np.hstack([P, T.T])
         M = rows.T @ rows
-        M[np.arange(self.rank), np.arange(self.rank)] += self.S
+        M[np.arange(len(known)), np.arange(len(known))] += self.S[known]
         values, W = np.linalg.eigh(M)
         rotated = W.T @ basis
-        dropped = len(values) - self.rank
+        dropped = max(0, len(values) - self.rank)
         self.D += _diagonal_above(np.maximum(values[:dropped], 0.0), np.abs(rotated[:dropped]))
-        self.S, self.V = np.maximum(values[dropped:], 0.0), np.ascontiguousarray(rotated[dropped:])
+        zeros = self.rank - (len(values) - dropped)
+        self.S, self.V = np.zeros_like(self.S), np.zeros_like(self.V)
+        self.S[zeros:], self.V[zeros:] = np.maximum(values[dropped:], 0.0), rotated[dropped:]
 
 
 def _diagonal_above(c: FloatArray, v: FloatArray) -> Any:

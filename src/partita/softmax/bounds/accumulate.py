@@ -15,6 +15,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ...core.parallel import Workers
 from ...core.results import FloatArray
@@ -30,6 +31,8 @@ from .quadratic import curvature_matrix
 
 #: Parameters up to which the whole matrix is kept, and columns up to which one Gram matrix is.
 DENSE_LIMIT, SHARED_LIMIT = 300, 2000
+#: Parameters up to which the whole matrix is worth its price to solvers that need no other form.
+WHOLE_LIMIT = 1000
 #: Part of the diagonal that is added to it before inverting.
 FLOOR = 1e-10
 #: Steps by a diagonal: in units of the longest that is safe on a plain quadratic, and at most. Chosen on chains.
@@ -49,9 +52,17 @@ class CurvatureSum:
         Keep a low-rank form with so many directions.
     method : {"exact", "corrected", "original"}
         The streaming update of the low-rank form.
+    dense_limit : int
+        Parameters up to which the whole matrix is kept.
     """
 
-    def __init__(self, features: LinearMap | LabelFeatures, rank: int | None = None, method: str = "exact") -> None:
+    def __init__(
+        self,
+        features: LinearMap | LabelFeatures,
+        rank: int | None = None,
+        method: str = "exact",
+        dense_limit: int = DENSE_LIMIT,
+    ) -> None:
         self.size: int | Any = features.size
         self.workers: Workers = features.workers
         self.columns: Any | None = features.columns() if isinstance(features, LinearMap) else None
@@ -60,7 +71,7 @@ class CurvatureSum:
         if rank is not None:
             self.form: str = "low_rank"
             self.stream: StreamingLowRank = StreamingLowRank(self.size, rank, method)
-        elif self.size <= DENSE_LIMIT or self.columns is None:
+        elif self.size <= dense_limit or self.columns is None:
             self.form = "dense"
             self.sum = np.zeros((self.size, self.size))
         elif self.columns.shape[1] <= SHARED_LIMIT:
@@ -72,6 +83,12 @@ class CurvatureSum:
             self.sum = np.zeros(self.size)
         self._squares, self._counts = np.zeros(self.size), np.zeros(self.size)
         self._inverse: Any = None
+        self._root: tuple[FloatArray, FloatArray] | None = None  # R and s, where the inverse is diag(s) (R'R)^-1 diag(s)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing but the curvature is in it: the whole matrix, or the Gram matrix of the only label."""
+        return self.form == "dense" or (self.form == "shared" and self.columns is not None and bool(len(self.columns) == 1))
 
     def copy(self) -> CurvatureSum:
         """One that can be added to while this one stays as it is."""
@@ -101,6 +118,12 @@ class CurvatureSum:
         else:
             diagonal = potential.diagonal().reshape(features.n_examples, -1)
             self.sum = self.sum + factor * features.squared(diagonal)
+
+    def raise_diagonal(self, diagonal: FloatArray) -> None:
+        """Add to the diagonal of a whole sum what it lacks to another."""
+        lacking = np.maximum(diagonal - self._diagonal(), 0.0)
+        lacking = lacking if self.form == "dense" or self.columns is None else lacking[self.columns[0]]
+        self.sum.flat[:: len(self.sum) + 1] += lacking
 
     def _diagonal(self) -> FloatArray:
         """The diagonal of the sum, one entry per parameter."""
@@ -139,10 +162,25 @@ class CurvatureSum:
             shared = self.form == "shared" and self.columns is not None
             matrix.flat[:: len(matrix) + 1] += total[self.columns[0]] if shared else total  # type: ignore[index]
             scale = 1.0 / np.sqrt(np.diag(matrix))
-            inverse = CholeskyFactor(scale[:, None] * matrix * scale).solve(np.diag(scale))
+            factor = CholeskyFactor(scale[:, None] * matrix * scale)
+            inverse = factor.solve(np.diag(scale))
             inverse *= scale[:, None]
             inverse = np.ascontiguousarray(inverse)
-            self._inverse = inverse.astype(np.float32) if shared and len(scale) > SINGLE_FROM else inverse
+            self._root = (factor.factor, scale) if self.is_whole else None
+            single = shared and len(scale) > (WHOLE_LIMIT if self.is_whole else SINGLE_FROM)
+            self._inverse = inverse.astype(np.float32) if single else inverse
+
+    def directions(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Rows drawn from the normal distribution whose covariance is the inverse that was prepared; of a whole sum only."""
+        if self._root is None:
+            raise ValueError(f"directions are drawn from a whole matrix that was prepared; this sum is {self.form}")
+        factor, scale = self._root
+        draws = solve_triangular(factor, rng.standard_normal((len(scale), count)), lower=False).T * scale
+        if self.form == "dense" or self.columns is None:
+            return np.asarray(np.ascontiguousarray(draws))
+        out: FloatArray = np.empty_like(draws)
+        out[:, self.columns[0]] = draws
+        return out
 
     def solve(self, vector: FloatArray) -> FloatArray:
         """The vector times the inverse that was prepared."""

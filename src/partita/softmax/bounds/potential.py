@@ -214,6 +214,51 @@ class DifferenceCurvature(PotentialCurvature):
         return self.first.pairs() - self.second.pairs()
 
 
+class SumCurvature(PotentialCurvature):
+    """The sum of two curvatures of the same examples."""
+
+    first: PotentialCurvature
+    second: PotentialCurvature
+
+    def __init__(self, first: PotentialCurvature, second: PotentialCurvature) -> None:
+        super().__init__(first.offsets, first.workers)
+        self.first, self.second = first, second
+
+    def product(self, v: FloatArray) -> FloatArray:
+        return self.first.product(v) + self.second.product(v)
+
+    def pairs(self) -> FloatArray:
+        return self.first.pairs() + self.second.pairs()
+
+    def diagonal(self) -> FloatArray:
+        return self.first.diagonal() + self.second.diagonal()
+
+    def peak(self) -> FloatArray:
+        return self.first.peak() + self.second.peak()
+
+
+class OuterCurvature(PotentialCurvature):
+    """One outer product d d' for each example; the vectors d are flat, as the potentials are."""
+
+    def __init__(self, d: FloatArray, offsets: NDArray[np.int64], workers: Workers) -> None:
+        super().__init__(offsets, workers)
+        self.d = d
+
+    def product(self, v: FloatArray) -> FloatArray:
+        sums = np.add.reduceat(self.d * v.ravel(), self.offsets[:-1])
+        return np.asarray(self.d * np.repeat(sums, np.diff(self.offsets))).reshape(v.shape)
+
+    def pairs(self) -> FloatArray:
+        d = self.d.reshape(self.n_examples, -1).T
+        return np.vstack([d[j] * d[: j + 1] for j in range(len(d))])
+
+    def diagonal(self) -> FloatArray:
+        return self.d**2
+
+    def peak(self) -> FloatArray:
+        return np.asarray(np.add.reduceat(self.d**2, self.offsets[:-1]))
+
+
 def _empty_visits(size: int) -> curvature.Visits:
     return curvature.Visits(np.empty(size, np.int64), np.empty(size), np.empty(size))
 

@@ -21,6 +21,7 @@ from ..kernels import newton
 from ..structure import Categorical
 from .base import SoftmaxObjective
 from .batches import Batches
+from .leverages import LeveragedBatches
 from .preconditioner import make_preconditioner, strong_cost, strong_preconditioner
 
 #: Quadratic models are solved by a Cholesky factor up to so many parameters, and never above so many;
@@ -178,7 +179,8 @@ class Likelihood(SoftmaxObjective["LikelihoodPoint"]):
 
     def batches(self, random_state: Any = None, validation: float = 0.0) -> Batches[Self]:
         """The examples as mini-batches in random order, a part of them held out."""
-        return Batches(self, random_state, validation)
+        kind = Batches if self.slope is not None else LeveragedBatches
+        return kind(self, random_state, validation)
 
     def of_rows(self, rows: IntArray, features: Any, structure: Categorical, penalty: FloatArray) -> Self:
         return type(self)(features, structure, self.y[rows], weights=self.weights[rows], penalty=penalty)

@@ -13,6 +13,7 @@ from ...core.contracts.capabilities import BOUNDS, QuadraticModel
 from ...core.results import FloatArray
 from ...core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
 from .epochs import PLAIN_EPOCHS, EpochSolver, EpochState
+from .newton import RestrainedNewton
 
 CURVATURES = ("fixed", "ema", "batch")
 #: Part of an epoch after which curvature that is sampled once in a while is sampled again; the wait doubles every time.
@@ -42,6 +43,7 @@ class BoundState(EpochState):
     """Where it is between epochs, with the curvature that scales steps; None if that is each batch's own."""
 
     scaling: _Scaling | None = None
+    newton: RestrainedNewton | None = None  # instead, where curvature can be had whole
 
 
 @dataclass
@@ -147,12 +149,20 @@ class StochasticBound(EpochSolver[BoundState]):
         return bool(self.step == "auto")
 
     @property
+    def _restrains(self) -> bool:
+        """Whether it may take the steps of `RestrainedNewton`: nothing that they do without was asked for."""
+        plain = self.step == "auto" and self.rank is None and self.bound in (None, "hessian")
+        return plain and self.curvature == "fixed" and self.reduces_variance
+
+    @property
     def _kind(self) -> str:
         return self.bound or ("hessian" if self.curvature == "fixed" else "descending")
 
     def begun(self, source: AnyBatchSource, per_epoch: int, theta: FloatArray) -> BoundState:
         if self.curvature == "batch":
             return BoundState(source, per_epoch=per_epoch)
+        if self._restrains and (newton := RestrainedNewton.begun(source, theta, per_epoch)):
+            return BoundState(source, per_epoch=per_epoch, newton=newton, plain=1)
         total = source.curvature(self.rank, self.low_rank)
         self._sample(source, total, theta)
         return BoundState(source, per_epoch=per_epoch, scaling=_Scaling(total, FIRST_REFRESH * per_epoch))
@@ -170,6 +180,8 @@ class StochasticBound(EpochSolver[BoundState]):
 
     def size_of_step(self, state: BoundState) -> float:
         """The multiple of the scaled step that the next one is."""
+        if state.newton is not None:
+            return state.newton.size_of_step(max(1, state.source.n_examples // state.per_epoch))
         if self.step == "auto" and self.reduces_variance and state.scaling is not None:
             return AUTO_STEP * float(state.scaling.total.cushion)
         if self.step == "auto":  # a batch smaller than the number of parameters knows only so much of the way
@@ -179,7 +191,18 @@ class StochasticBound(EpochSolver[BoundState]):
             return factor / state.steps
         return factor / (1.0 + (state.steps - 1) / state.per_epoch) if decay == "epoch" else factor
 
+    def _gradient(self, state: BoundState, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
+        if state.newton is None or state.table is None or state.total is None:
+            return super()._gradient(state, residual, lo, hi)
+        part, estimate = state.newton.gradient(state.table, state.total, residual, lo, hi, self.size_of_step(state))
+        state.total += part
+        return part, estimate
+
     def update(self, state: BoundState, theta: FloatArray, gradient: FloatArray, lo: int, hi: int) -> FloatArray:
+        if state.newton is not None:
+            following = np.asarray(theta - self.size_of_step(state) * state.newton.total.solve(gradient))
+            state.newton.refresh_if_due(state.steps, following)
+            return following
         eta, scaling = state.factor * self.size_of_step(state), state.scaling
         if scaling is None:
             share = (hi - lo) / state.source.n_examples
@@ -241,9 +264,17 @@ class StochasticBound(EpochSolver[BoundState]):
         source.add_curvature(total, self._kind, theta, lo, hi, share * source.n_examples / (hi - lo))
         self._prepare(source, total)
 
+    def restart(self, state: BoundState, theta: FloatArray) -> None:
+        """Steps were too long, or the curvature was that of another place."""
+        if state.newton is not None:
+            state.newton.slow_down()
+            state.newton.refresh(theta)
+
     def finish(self, state: BoundState, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The first epochs, whose gradients have all their noise, end at the mean of their second half."""
         scaling = state.scaling
+        if state.newton is not None:
+            state.newton.recover()
         if scaling is not None and scaling.mean is not None:
             theta = scaling.mean
             scaling.mean, scaling.averaged = None, 0

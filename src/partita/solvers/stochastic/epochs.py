@@ -48,6 +48,7 @@ class EpochState:
     tried: int = 0  # how often since the loss last improved
     lowest: float = np.inf  # training loss of an epoch, and the parameters before and after it
     around: tuple[FloatArray, ...] = ()
+    plain: int = PLAIN_EPOCHS  # epochs that begin with nothing remembered
 
 
 EpochStateT = TypeVar("EpochStateT", bound=EpochState)
@@ -148,13 +149,14 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         """One epoch; where its loss has risen, back to the best one with shorter steps."""
         source, before = state.source, point.parameters if state.iterate is None else state.iterate
         state.around = state.around or (before,)
-        if state.total is not None and state.epochs < PLAIN_EPOCHS:
+        if state.total is not None and state.epochs < state.plain:
             state.total = np.zeros(source.size)
         self.begin(state, before)
         theta, losses, gradient = self._pass(state, before)
         theta, state.iterate = self.finish(state, theta)
         state.epochs += 1
-        loss = float(losses.sum()) + _penalty(source, theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = float(losses.sum()) + _penalty(source, theta)
         if self.chooses_steps and state.shortened < MOST_TIMES and self._rose(state, loss, losses):
             return self._step_back(state)
         if loss < state.lowest:
@@ -172,6 +174,8 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
                 for lo, hi in batches:
                     loss, residual = source.evaluate(theta, lo, hi)
                     losses.append(loss)
+                    if not np.isfinite(loss):
+                        break  # it has diverged: the rest of the epoch has nothing to tell
                     data, estimate = self._gradient(state, residual, lo, hi)
                     gradient += data
                     state.steps += 1
@@ -199,7 +203,7 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         best = state.around[int(np.nanargmin(np.where(np.isfinite(losses), losses, np.inf)))]
         loss, gradient = self._measure(state, best)  # last: it fills the table
         state.lowest, state.around, state.iterate = loss, (best,), best
-        state.epochs, state.since_best = max(state.epochs, PLAIN_EPOCHS), -1
+        state.epochs, state.since_best = max(state.epochs, state.plain), -1
         self.restart(state, best)
         return self._reported(state, best, loss, gradient)
 
@@ -219,9 +223,10 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
 
     def _reported(self, state: EpochStateT, theta: FloatArray, loss: float, gradient: FloatArray) -> EstimatedPoint:
         source = state.source
-        held = source.held_out(theta)
-        value = loss if held is None else held + _penalty(source, theta)
-        return EstimatedPoint(theta, value, gradient + source.penalty * theta, held is not None)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop has a status for values that are not finite
+            held = source.held_out(theta)
+            value = loss if held is None else held + _penalty(source, theta)
+            return EstimatedPoint(theta, value, gradient + source.penalty * theta, held is not None)
 
     def _gradient(self, state: EpochStateT, residual: Any, lo: int, hi: int) -> tuple[FloatArray, FloatArray]:
         """The batch's part of the data gradient, and an unbiased estimate of the whole.
@@ -234,7 +239,7 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
             data = source.pull_back(residual, lo, hi)
             return data, factor * data
         slots = source.slots(lo, hi)
-        if state.epochs < PLAIN_EPOCHS:
+        if state.epochs < state.plain:
             state.table[slots] = residual
             data = source.pull_back(residual, lo, hi)
             state.total += data
