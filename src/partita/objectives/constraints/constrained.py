@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,28 +10,18 @@ import numpy as np
 
 from ...core.contracts.capabilities import Capability, CentredModel
 from ...core.results import FloatArray
-from ...numerics.quadratic_program import OPTIMAL, Program, box_by_products, solve_program
+from ...numerics.quadratic_program import box_by_products
 from ..l1 import check_l1, shortest_subgradient
 from ..penalized import OnLikelihood
 from .asked import InnerPoint, InnerRay, ModelledObjective, Plane
-from .conic import solve_conic
-from .conic_refinement import refine
 from .feasible_set import FeasibleSet
+from .programs import Multipliers, on_sides, solve_within
 from .substitution import Substitution
 
 #: Relative accuracy of programs solved by products, and the most products in one.
 PRODUCT_TOLERANCE, MAX_PRODUCTS = 0.02, 400
 #: Size of a weight with an l1 penalty, beside the largest, that is rounding.
 ZERO = 1e-13
-
-
-@dataclass(frozen=True)
-class Multipliers:
-    """Lagrange multipliers of rows and cones (those of bounds follow from the gradient), and the active set."""
-
-    rows: FloatArray
-    cones: tuple[FloatArray, ...] = ()
-    active: Any = field(default=None, repr=False)
 
 
 class Constrained(OnLikelihood[ModelledObjective]):
@@ -100,27 +89,11 @@ class Constrained(OnLikelihood[ModelledObjective]):
         plain = Substitution(self.feasible, None)
         z = self.feasible.snap(self.feasible.mean(x))[plain.first]
         unit = np.diag(np.bincount(plain.T.indices).astype(np.float64))
-        solved = self._program(plain, unit, plain.T.T @ (plain.join(z) - x), z, None)
-        if solved is None or not self.feasible.contains(solved[0]):
+        solved = solve_within(plain, unit, plain.T.T @ (plain.join(z) - x), z)
+        found = None if solved is None else self._settled(plain, solved.z)
+        if found is None or not self.feasible.contains(found):
             raise ValueError("no feasible start was found: the constraints leave no room, or are badly scaled")
-        return solved[0]
-
-    def _program(
-        self, variables: Substitution, C: FloatArray, g: FloatArray, center: FloatArray, guess: Any
-    ) -> tuple[FloatArray, Multipliers] | None:
-        """``min 1/2 s'Cs + g's`` over feasible ``center + s`` in these variables; None if it was not solved."""
-        feasible = variables.feasible
-        if feasible.cones:
-            conic = refine(solve_conic(C, g, feasible, center), C, g, feasible, center)
-            multipliers = Multipliers(conic.row_multipliers, conic.cone_multipliers)
-            return (self._settled(variables, conic.x), multipliers) if conic.solved else None
-        values, (low, high) = feasible.row_values(center), feasible.row_bounds()
-        program = Program(C, g, feasible.lower - center, feasible.upper - center, feasible.rows, low - values, high - values)
-        result = solve_program(program, guess)
-        if result.status != OPTIMAL:
-            return None
-        z = _on_sides(result.active[: len(g)], feasible, center + result.x)
-        return self._settled(variables, z), Multipliers(result.row_multipliers, (), result.active)
+        return found
 
     def _settled(self, variables: Substitution, z: FloatArray) -> FloatArray:
         """Parameters from variables of a program, without the rounding that can be removed."""
@@ -138,10 +111,10 @@ class Constrained(OnLikelihood[ModelledObjective]):
             product, precondition = own.product(model.matvec), own.preconditioner(model.precondition)
             limits = (PRODUCT_TOLERANCE, MAX_PRODUCTS)
             step, _ = box_by_products(product, g, lower, upper, precondition, *limits, own.partners)
-            z = _on_sides((step >= upper).astype(np.int8) - (step <= lower), own.feasible, center + step)
+            z = on_sides((step >= upper).astype(np.int8) - (step <= lower), own.feasible, center + step)
             return self._settled(own, z), self.no_multipliers
-        C = own.matrix(self._without_gauge(model.matrix()))
-        return self._program(own, C, g, center, guess)
+        solved = solve_within(own, own.matrix(self._without_gauge(model.matrix())), g, center, guess)
+        return None if solved is None else (self._settled(own, solved.z), solved.multipliers)
 
     def _without_gauge(self, C: FloatArray) -> FloatArray:
         """C with curvature along "the same intercept in every class", which nothing else determines."""
@@ -155,11 +128,6 @@ class Constrained(OnLikelihood[ModelledObjective]):
     def penalty_on_size(self, theta: FloatArray) -> float:
         """``sum_j l1_j |theta_j|``."""
         return 0.0 if self.l1 is None else float((self.l1 * np.abs(theta)).sum())
-
-
-def _on_sides(side: Any, feasible: FeasibleSet, z: FloatArray) -> FloatArray:
-    """z with the variables that are on a bound exactly there."""
-    return np.where(side < 0, feasible.lower, np.where(side > 0, feasible.upper, z))
 
 
 class ConstrainedPoint:
