@@ -173,17 +173,29 @@ def test_a_set_in_other_units_has_the_same_members():
             assert other.contains(z) == plain.contains(back @ z)
 
 
-def test_a_million_weights_within_bounds_and_ties_need_no_matrix():
-    rng = np.random.default_rng(0)
-    X = sp.random(200, 1_000_000, 1e-5, format="csr", random_state=0)
-    y = rng.integers(0, 2, 200)
-    model = SoftmaxRegression(
-        constraints=[Box(lower=0.0), Ties(features=range(0, 1000))], solver=ConstrainedLBFGS(), fit_intercept=False, tol=1e-5
-    ).fit(X, y)
+@pytest.mark.parametrize("size", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_many_weights_within_bounds_and_ties_need_no_matrix(size):
+    X = sp.random(200, size, 10.0 / size, format="csr", random_state=0)
+    y = np.random.default_rng(0).integers(0, 2, 200)
+    sets = [Box(lower=0.0), Ties(features=range(1000))]
+    model = SoftmaxRegression(constraints=sets, solver=ConstrainedLBFGS(), fit_intercept=False, tol=1e-5).fit(X, y)
     assert model.status_.ok
     assert model.coef_.min() == 0.0
     assert np.ptp(model.coef_[0, :1000]) == 0.0
     assert model.kkt_residual_ <= 1e-5
+
+
+@pytest.mark.parametrize("name", ["GraphCRF", "MarkovNetwork"])
+def test_duals_by_best_configurations_end_where_gradients_do(name):
+    for options in ({"l1": 0.7}, {"constraints": [Box(-0.2, 0.3)]}, {"l1": 0.7, "constraints": [matrix._ties(name)[0]]}):
+        given = {"likelihood": "bethe", **options}
+        free = matrix.SUBJECTS[name].fit(**given)
+        dual = matrix.SUBJECTS[name].fit(solver="block_frank_wolfe", **(given | {"tol": 1e-4}))
+        ends = [model.trace_.objective[-1] for model in (free, dual)]
+        assert free.gap_ <= 1e-4 * ends[0]
+        assert np.isfinite(dual.gap_)
+        # Each is at most its gap above the same minimum.
+        assert -free.gap_ - 1e-9 <= ends[1] - ends[0] <= dual.gap_ + 1e-9
 
 
 def test_unknown_names_are_refused_with_those_that_are_near():

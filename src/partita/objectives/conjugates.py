@@ -100,11 +100,16 @@ class RestrictedConjugate(QuadraticConjugate):
         return self._sum(self.l1), self._sum(np.asarray(self.penalty)), within.lower, within.upper
 
     def _program(self, d: FloatArray) -> FloatArray:
-        own = self._parts
-        found = solve_within(own, self._matrix, own.pull(-d), np.zeros(own.size))
-        if found is None:
-            raise NumericalError("the parameters of a dual were not found: the constraints are badly scaled")
-        return self.feasible.snap(own.join(found.z))
+        own, C = self._parts, self._matrix
+        z = np.zeros(own.size)
+        for _ in range(
+            1 if own is self.groups else 2
+        ):  # C of parts is singular, which solvers mend by a little: again from there
+            found = solve_within(own, C, C @ z + own.pull(-d), z)
+            if found is None:
+                raise NumericalError("the parameters of a dual were not found: the constraints are badly scaled")
+            z = found.z
+        return self.feasible.snap(own.join(z))
 
     @cached_property
     def _matrix(self) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -135,6 +136,11 @@ class DualBlocks:
         self._d, self._sum, self._weights, self._steps = observed.copy(), np.zeros_like(observed), 0.0, 0
         for block in self.blocks:
             self._d -= block.weight * block.adjoint(block.tau)
+
+    def under(self, conjugate: QuadraticConjugate) -> Self:
+        """The same dual, at its start, with another penalty."""
+        self._conjugate = conjugate
+        return self
 
     @property
     def n_blocks(self) -> int:

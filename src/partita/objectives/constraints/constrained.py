@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...core.contracts.batches import Blocks
 from ...core.contracts.capabilities import Capability, CentredModel
 from ...core.results import FloatArray
 from ...numerics.quadratic_program import box_by_products
+from ..conjugates import RestrictedConjugate
 from ..l1 import check_l1, shortest_subgradient
 from ..penalized import OnLikelihood
 from .asked import InnerPoint, InnerRay, ModelledObjective, Plane
@@ -22,6 +24,10 @@ from .substitution import Substitution
 PRODUCT_TOLERANCE, MAX_PRODUCTS = 0.02, 400
 #: Size of a weight with an l1 penalty, beside the largest, that is rounding.
 ZERO = 1e-13
+
+
+#: What is taken over from the likelihood.
+_INHERITED = frozenset({Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE, Capability.BLOCKS})
 
 
 class Constrained(OnLikelihood[ModelledObjective]):
@@ -53,7 +59,7 @@ class Constrained(OnLikelihood[ModelledObjective]):
         self.variables = Substitution(feasible, self.l1)
         if self.l1 is not None:
             self.l1 = feasible.mean(self.l1)  # what a group pays together, each of its members pays a share of
-        inherited = {Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
+        inherited = _INHERITED & likelihood.capabilities
         self.capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *inherited})
         self.demands: frozenset[Capability] = frozenset({Capability.CONSTRAINED_STEP})
 
@@ -68,6 +74,12 @@ class Constrained(OnLikelihood[ModelledObjective]):
         if not self.likelihood.convex:
             return np.inf
         return 1.0 if self.feasible.is_box else self.likelihood.dense_cost
+
+    def blocks(self, oracle: Callable[..., Any] | None = None) -> Blocks:
+        """The dual of the likelihood, with the conjugate of the penalties within the set."""
+        dual: Any = self.likelihood
+        blocks: Any = dual.blocks(oracle)
+        return blocks.under(RestrictedConjugate(dual.penalty, self.size, self.l1, self.feasible))  # type: ignore[no-any-return]
 
     def at(self, parameters: FloatArray) -> ConstrainedPoint:
         """The objective seen from feasible `parameters`."""
