@@ -21,8 +21,6 @@ class Units:
     ----------
     back, there : sparse matrices
         From the weights of the solver to those of the user, with free intercepts that sum to zero; and the reverse.
-    plain : sparse matrix
-        As `back`, but with the free intercepts as they are.
     penalty : array
         The l2 of each weight of the solver.
     scale : array
@@ -33,7 +31,6 @@ class Units:
 
     back: sp.csr_matrix
     there: sp.csr_matrix
-    plain: sp.csr_matrix
     penalty: FloatArray
     scale: FloatArray
     free: IntArray
@@ -56,13 +53,12 @@ class Part:
 def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
     """Features in comparable units with their intercepts (None for kinds without features), and what weights on them are."""
     rows: list[Any] = []
-    penalty, back, plain, there, scale, free, start = [], [], [], [], [], [np.zeros(0, np.int64)], 0
+    penalty, back, there, scale, free, start = [], [], [], [], [np.zeros(0, np.int64)], 0
     for part in parts:
         F, mean, spread, own = _standard(part, l2)
         rows.append(F)
         eye, last = sp.identity(part.statistics), len(own) - 1
         back.append(sp.kron(_bordered(1.0 / spread, -mean / spread[: len(mean)]), eye, format="csr"))
-        plain.append(back[-1])
         scale.append(np.repeat(1.0 / spread, part.statistics))
         there.append(sp.kron(_bordered(spread, mean), eye))
         penalty.append(np.repeat(own, part.statistics))
@@ -80,7 +76,6 @@ def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
     units = Units(
         sp.block_diag(back, format="csr"),
         sp.block_diag(there, format="csr"),
-        sp.block_diag(plain, format="csr"),
         np.concatenate(penalty),
         np.concatenate(scale),
         np.concatenate(free),
