@@ -567,7 +567,26 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
 
 
 #: Where there is nothing to ask for, and why. A star stands for all estimators, or all rows of a group.
-REASONS: dict[tuple[str, str], str] = {}
+REASONS: dict[tuple[str, str], str] = {
+    **{
+        (
+            "BayesianNetwork",
+            f"penalty: {key}",
+        ): "Probabilities of a table sum to one: the l1 of their logarithms has no meaning."
+        for key in ("l1 and l2", "l1 alone")
+    },
+    **{
+        (
+            "BayesianNetwork",
+            f"{group}: *",
+        ): "A table has its own constraint, that it sums to one; others are no logarithms' sets."
+        for group in ("constraints", "l1 and")
+    },
+    (
+        "OracleCRF",
+        "penalty: l1 alone",
+    ): "The dual divides by l2: with l1 alone it is no quadratic, and its parameters may be infinite.",
+}
 
 
 def reason(name: str, row: tuple[str, str]) -> str:

@@ -53,6 +53,7 @@ from partita.objectives import (
     GraphLikelihood,
     LatentLikelihood,
     Likelihood,
+    NamedWeights,
     compile_constraints,
 )
 from partita.oracle import register_oracle
@@ -571,8 +572,8 @@ def _latent() -> Any:
     return LatentLikelihood(objective.features, objective.structure, allowed, penalty=0.5)
 
 
-def _boxed(objective: Any) -> Any:
-    return Constrained(objective, compile_constraints([Box(lower=-0.2, upper=0.6)], objective.features))
+def _boxed(objective: Any, weights: Any = None) -> Any:
+    return Constrained(objective, compile_constraints([Box(lower=-0.2, upper=0.6)], weights or objective.features))
 
 
 def chain_features(n_attributes: int = 6) -> ChainFeatures:
@@ -669,7 +670,9 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
     "elastic net": lambda: _softmax(l1=2.0),
     "l1": lambda: L1(_softmax(), 2.0),
     "l1, chains": lambda: L1(_chains(), 0.5),
+    "l1, graphs, reweighted": lambda: L1(_paths(engine="trw"), 0.5),
     "in a box": lambda: _boxed(_softmax()),
+    "in a box, graphs, reweighted": lambda: _boxed(_paths(engine="trw"), NamedWeights.of_features(_paths().size)),
     "chains": _chains,
     "chains, many attributes": lambda: _chains(120),
     "chains, tied weights": lambda: _chains(tied=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..inference.active_set import ActiveSet, line_search
 from ..inference.frank_wolfe import LAZY, FreeEnergy, certified
+from .conjugates import QuadraticConjugate
 
 #: The longest plain step: one of all the way would leave zeros, whose logarithms say nothing about the way back.
 LONGEST = 0.99
@@ -78,39 +80,43 @@ class Block:
 class _Others:
     """The dual as a function of one block: all others, and so parameters, are where they are."""
 
-    def __init__(self, block: Block, theta: FloatArray, penalty: float | FloatArray) -> None:
-        self.block, self.theta, self.penalty = block, theta, penalty
-        self.image: FloatArray = np.zeros_like(theta)  # by how much d changes per step
+    def __init__(self, block: Block, d: FloatArray, conjugate: QuadraticConjugate, held: FloatArray | None = None) -> None:
+        self.block, self.conjugate, self.held = block, conjugate, held
+        self.image: FloatArray = np.zeros_like(d)  # by how much d changes per step
+        self.follow(d)
 
     def gradient(self) -> FloatArray:
         return self.block.forward(self.theta) + self.block.energy.gradient(self.block.tau)
 
-    def follow(self, theta: FloatArray) -> None:
-        """Take the parameters that belong to new marginals, unless they are held (an infinite penalty)."""
-        if self.penalty is not np.inf:
-            self.theta = theta
+    def follow(self, d: FloatArray) -> None:
+        """Take the parameters that belong to new marginals, unless they are held."""
+        self.theta: FloatArray = self.conjugate.parameters(d) if self.held is None else self.held
 
     def along(self, tau: FloatArray, direction: FloatArray) -> Callable[[float], float]:
         self.image = self.block.adjoint(direction)
-        rise = float(self.theta @ self.image)
-        bend = self.block.weight * float(self.image @ (self.image / self.penalty))
-        entropy = self.block.energy.along(tau, direction)
-        return lambda step: rise - step * bend + entropy(step)
+        entropy, weight = self.block.energy.along(tau, direction), self.block.weight
+        if self.held is not None:
+            rise = float(self.theta @ self.image)
+            return lambda step: rise + entropy(step)
+        slope = self.conjugate.along(self.theta, weight * self.image)
+        return lambda step: slope(step) / weight + entropy(step)
 
 
 class DualBlocks:
-    """``L(tau) = sum_j d_j^2 / (2 penalty_j) - sum_i w_i H(tau_i)``, to be minimised; ``d = sum_i w_i A_i'(y_i - tau_i)``.
+    """``L(tau) = phi(d) - sum_i w_i H(tau_i)``, to be minimised; ``d = sum_i w_i A_i'(y_i - tau_i)``.
 
-    The parameters that belong to tau are ``d / penalty``. ``-L`` is nowhere above the minimum of the penalised likelihood F,
-    and with g the sum of the gaps of all blocks, ``F(d / penalty) <= g - L``. H has fixed scores added, if there are any.
+    phi is the conjugate of the penalty R, ``sum_j d_j^2 / (2 penalty_j)`` where that is quadratic, and the parameters that
+    belong to tau are where it is reached, ``d / penalty``. ``-L`` is nowhere above the minimum of the penalised likelihood F
+    (within the set, if there is one), and with g the sum of the gaps of all blocks, ``F(theta) <= g - L`` there. H has fixed
+    scores added, if there are any.
 
     Parameters
     ----------
     blocks : sequence of Block
     observed : array
         ``sum_i w_i A_i' y_i``.
-    penalty : float or array
-        Above zero.
+    penalty : float, array or QuadraticConjugate
+        R: the l2 of each parameter, above zero, or its conjugate.
     constant : float
         Fixed scores of the observed configurations.
     workers : Workers
@@ -121,16 +127,22 @@ class DualBlocks:
         self,
         blocks: Sequence[Block],
         observed: FloatArray,
-        penalty: float | FloatArray,
+        penalty: float | FloatArray | QuadraticConjugate,
         constant: float = 0.0,
         workers: Workers | None = None,
     ) -> None:
         self.blocks: list[Block] = list(blocks)
-        self._penalty, self._constant, self._observed = penalty, constant, observed
+        self._conjugate = penalty if isinstance(penalty, QuadraticConjugate) else QuadraticConjugate(penalty)
+        self._constant, self._observed = constant, observed
         self._workers = workers or Workers(1)
         self._d, self._sum, self._weights, self._steps = observed.copy(), np.zeros_like(observed), 0.0, 0
         for block in self.blocks:
             self._d -= block.weight * block.adjoint(block.tau)
+
+    def under(self, conjugate: QuadraticConjugate) -> Self:
+        """The same dual, at its start, with another penalty."""
+        self._conjugate = conjugate
+        return self
 
     @property
     def n_blocks(self) -> int:
@@ -143,7 +155,7 @@ class DualBlocks:
 
     @property
     def parameters(self) -> FloatArray:
-        return self._d / self._penalty
+        return self._conjugate.parameters(self._d)
 
     def begin(self, theta: FloatArray) -> None:
         """Move marginals close to those of parameters, by the solver alone."""
@@ -159,7 +171,7 @@ class DualBlocks:
 
     def _value(self, d: FloatArray, taus: list[FloatArray]) -> float:
         entropies = sum(block.weight * block.energy.value(tau) for block, tau in zip(self.blocks, taus, strict=True))
-        return 0.5 * float(d @ (d / self._penalty)) + self._constant - float(entropies)
+        return self._conjugate.value(d) + self._constant - float(entropies)
 
     def estimate(self) -> Certified:
         """Where it is, with the gap that the last answer for each block suggests: it was given at other parameters."""
@@ -171,7 +183,7 @@ class DualBlocks:
         if not mean:  # what many steps have rounded is not in it
             self._d = self._observed - sum(block.weight * block.adjoint(block.tau) for block in self.blocks)
         d, taus = self._mean() if mean else (self._d, [block.tau for block in self.blocks])
-        theta = d / self._penalty
+        theta = self._conjugate.parameters(d)
 
         def ask(block: Block, tau: FloatArray) -> float:
             return block.best(block.forward(theta) + block.energy.gradient(tau), tau)[1]
@@ -203,7 +215,7 @@ class DualBlocks:
         if block.active is None:
             block.active = ActiveSet(block.first, FLOOR, block.adjoint)
         active = block.active
-        others = _Others(block, self.parameters, self._penalty) if held is None else _Others(block, held, np.inf)
+        others = _Others(block, self._d, self._conjugate, held)
         if variant == "blended" and self._among_known(block, others) and block.skipped < SKIPPED:
             block.skipped += 1
             return block.weight * block.gap
@@ -240,12 +252,13 @@ class DualBlocks:
     def _compiled(self, block: Block, active: ActiveSet, others: _Others) -> bool:
         """The same in one call."""
         assert block.compiled is not None
-        scaling = np.broadcast_to(np.asarray(block.weight / others.penalty, dtype=np.float64), others.theta.shape).copy()
+        penalty = np.inf if others.held is not None else others.conjugate.penalty
+        scaling = np.broadcast_to(np.asarray(block.weight / penalty, dtype=np.float64), others.theta.shape).copy()
         moved, left, change = active.improve(*block.compiled, others.theta, scaling, block.promise)
         if moved:
             self._d = self._d - block.weight * change
             block.tau = active.tau
-            others.follow(self.parameters)
+            others.follow(self._d)
         return moved and left < block.promise
 
     def _moved(self, block: Block, others: _Others, step: float) -> bool:
@@ -254,7 +267,7 @@ class DualBlocks:
         if step > 0.0:
             self._d = self._d - step * block.weight * others.image
             block.tau = block.active.tau
-            others.follow(self.parameters)
+            others.follow(self._d)
         return step > 0.0
 
     def _plain(self, blocks: list[Block], size: float | None) -> float:
@@ -277,13 +290,13 @@ class DualBlocks:
         return float(sum(block.weight * block.gap for block in blocks))
 
     def _best_step(self, blocks: list[Block], directions: list[FloatArray], change: FloatArray) -> float:
-        """The best step: two numbers say all about the features."""
-        rise, bend = float(self.parameters @ change), float(change @ (change / self._penalty))
+        """The best step."""
+        descent = self._conjugate.along(self.parameters, change)
         slopes = [b.energy.along(b.tau, direction) for b, direction in zip(blocks, directions, strict=True)]
         pairs = list(zip([block.weight for block in blocks], slopes, strict=True))
 
         def slope(eta: float) -> float:
-            return rise - eta * bend + float(sum(self._workers.run(lambda w, along: w * along(eta), pairs)))
+            return descent(eta) + float(sum(self._workers.run(lambda w, along: w * along(eta), pairs)))
 
         return line_search(slope, LONGEST)
 
@@ -292,7 +305,7 @@ class DualBlocks:
         self._steps += 1
         self._weights += self._steps
         self._sum = self._sum + self._steps * self._d
-        return self._sum / self._weights / self._penalty
+        return self._conjugate.parameters(self._sum / self._weights)
 
     def _leave(self, block: Block) -> None:
         """Marginals of a block are about to change: they count in the mean for as long as they stood."""

@@ -9,14 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import xlogy
 
+from ..core.contracts.batches import Blocks
 from ..core.contracts.capabilities import Capability, HasHessianProduct, HasPreconditioner, Product
 from ..core.contracts.objective import Objective
 from ..core.contracts.point import Ray
 from ..core.results import FloatArray
+from .conjugates import RestrictedConjugate
 from .penalized import OnLikelihood
 
-#: What is taken over from the smooth part, which alone has curvature.
-_INHERITED = frozenset({Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER})
+#: What is taken over from the smooth part, which alone has curvature, and its dual.
+_INHERITED = frozenset({Capability.HESSIAN_PRODUCT, Capability.PRECONDITIONER, Capability.BLOCKS})
 
 
 def check_l1(l1: Any, size: int) -> FloatArray:
@@ -121,6 +123,12 @@ class L1(OnLikelihood[SmoothObjective]):
     @property
     def blas_threads(self) -> int | None:
         return self.likelihood.blas_threads
+
+    def blocks(self, oracle: Callable[..., Any] | None = None) -> Blocks:
+        """The dual of the smooth part, with the conjugate of both penalties."""
+        dual: Any = self.likelihood
+        blocks: Any = dual.blocks(oracle)
+        return blocks.under(RestrictedConjugate(dual.penalty, self.size, self.l1))  # type: ignore[no-any-return]
 
     def at(self, parameters: FloatArray) -> L1Point:
         """The objective seen from `parameters`."""

@@ -16,6 +16,8 @@ from ..core.parallel import Workers
 from ..core.results import FloatArray
 from ..inference.entropies import Entropy
 from ..inference.parts import Parts, PartsEnergy
+from ..objectives.conjugates import QuadraticConjugate, RestrictedConjugate
+from ..objectives.constraints.feasible_set import FeasibleSet
 from ..objectives.dual_blocks import Block, DualBlocks
 from .features import PartFeatures
 
@@ -44,12 +46,24 @@ class OracleLikelihood(ObjectiveBase):
         Above zero.
     workers : Workers
         Threads in which solvers may be called at the same time.
+    l1 : float
+        Of all parameters.
+    feasible : FeasibleSet, optional
+        Where parameters must stay.
     """
 
     capabilities: frozenset[Capability] = frozenset({Capability.BLOCKS})
 
-    def __init__(self, examples: Sequence[Example], l2: float, workers: Workers | None = None) -> None:
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        l2: float,
+        workers: Workers | None = None,
+        l1: float = 0.0,
+        feasible: FeasibleSet | None = None,
+    ) -> None:
         self.examples: list[Example] = list(examples)
+        self.l1, self.feasible = l1, feasible
         self.l2, self.workers = l2, workers or Workers(1)
         self.size: int = self.examples[0].features.size
         self.n_examples: int = len(self.examples)
@@ -70,7 +84,13 @@ class OracleLikelihood(ObjectiveBase):
 
         blocks = self.workers.run(block, [(example,) for example in self.examples])
         observed = sum(e.weight * e.features.adjoint(e.observed) for e in self.examples)
-        return DualBlocks(blocks, np.asarray(observed), self.l2, workers=self.workers)
+        return DualBlocks(blocks, np.asarray(observed), self._conjugate, workers=self.workers)
+
+    @property
+    def _conjugate(self) -> QuadraticConjugate:
+        if self.l1 == 0.0 and self.feasible is None:
+            return QuadraticConjugate(self.l2)
+        return RestrictedConjugate(self.l2, self.size, np.full(self.size, self.l1) if self.l1 > 0.0 else None, self.feasible)
 
     def at(self, parameters: FloatArray) -> DualPoint:
         raise NotImplementedError("the objective is not evaluated where only best configurations are known: see its dual")

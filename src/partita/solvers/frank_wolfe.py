@@ -90,6 +90,11 @@ class BlockFrankWolfe(Solver[BlockState, HasBlocks, FirstPoint]):
         return frozenset({Capability.BLOCKS})
 
     @property
+    def uses(self) -> frozenset[Capability]:
+        """A dual knows the set of its parameters."""
+        return self.requires | {Capability.CONSTRAINED_STEP}
+
+    @property
     def _steps(self) -> str:
         """The variant."""
         if self.variant != "auto":

@@ -31,7 +31,7 @@ def check_capabilities(solver: AnySolver, objective: Objective) -> None:
     if unused:
         raise CapabilityError(
             f"solver {solver.name} cannot minimise {type(objective).__name__}: it does not use {_texts(unused)}, and would "
-            "leave the constraints. Choose 'auto', 'majorize' or ConstrainedNewton()."
+            "leave the constraints. Choose 'auto', 'majorize', ConstrainedNewton() or ConstrainedLBFGS()."
         )
     offers = objective.capabilities
     missing = solver.requires - offers

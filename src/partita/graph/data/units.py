@@ -41,8 +41,6 @@ class Units:
     ----------
     back, there : sparse matrices
         From the weights of the solver to those of the user, with free intercepts that sum to zero; and the reverse.
-    plain : sparse matrix
-        As `back`, but with the free intercepts as they are.
     penalty : array
         The l2 of each weight of the solver.
     scale : array
@@ -55,7 +53,6 @@ class Units:
 
     back: sp.csr_matrix
     there: sp.csr_matrix
-    plain: sp.csr_matrix
     penalty: FloatArray
     scale: FloatArray
     free: IntArray
@@ -64,13 +61,12 @@ class Units:
     @classmethod
     def of(cls, columns: list[Columns]) -> Units:
         """The units of all kinds together."""
-        back, plain, there, scale = zip(*map(_changes, columns), strict=True)
+        back, there, scale = zip(*map(_changes, columns), strict=True)
         ends = np.cumsum([len(kind.spread) * kind.statistics for kind in columns]).tolist()
         free = [np.arange(end - kind.statistics, end) for kind, end in zip(columns, ends, strict=True) if kind.free]
         return cls(
             sp.block_diag(back, format="csr"),
             sp.block_diag(there, format="csr"),
-            sp.block_diag(plain, format="csr"),
             np.concatenate([np.repeat(kind.l2, kind.statistics) for kind in columns]),
             np.concatenate(scale),
             np.concatenate([np.zeros(0, np.int64), *free]),
@@ -102,23 +98,22 @@ def standard_units(parts: Sequence[Part], l2: float) -> tuple[list[Any], Units]:
     return rows, Units.of(columns)
 
 
-def _changes(kind: Columns) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, FloatArray]:
-    """From the weights of a kind to those of the user, with intercepts that sum to zero and as they are; the reverse; and
-    what the l1 of each weight is, for one of the user's."""
+def _changes(kind: Columns) -> tuple[sp.csr_matrix, sp.csr_matrix, FloatArray]:
+    """From the weights of a kind to those of the user; the reverse; and the l1 of each weight, for one of the user's."""
     eye, mean, spread = sp.identity(kind.statistics), kind.mean, kind.spread
-    plain = sp.kron(_bordered(1.0 / spread, -mean / spread[: len(mean)]), eye, format="csr")
+    back = sp.kron(_bordered(1.0 / spread, -mean / spread[: len(mean)]), eye, format="csr")
     there = sp.kron(_bordered(spread, mean), eye, format="csr")
     scale = np.repeat(1.0 / spread, kind.statistics)
     if not kind.free:
-        return plain, plain, there, scale
+        return back, there, scale
     # A constant added to the scores of all labels changes nothing: without a penalty only this takes it away, from the
     # intercepts of the user, so that no variance of it is left in them either.
     first = (len(spread) - 1) * kind.statistics
-    intercepts = plain[first:]
+    intercepts = back[first:]
     common = sp.csr_matrix(intercepts.sum(0) / kind.statistics)
     centred = intercepts - sp.vstack([common] * kind.statistics)
     scale[first:] = 0.0
-    return sp.vstack([plain[:first], centred], format="csr"), plain, there, scale
+    return sp.vstack([back[:first], centred], format="csr"), there, scale
 
 
 def _bordered(diagonal: FloatArray, last: FloatArray) -> sp.coo_matrix:

@@ -65,11 +65,6 @@ class GraphProblem:
     feasible: FeasibleSet | None = None
     before: Posterior | None = None
 
-    @property
-    def is_restricted(self) -> bool:
-        """Whether there is an l1 penalty or a constraint."""
-        return self.l1 > 0.0 or self.feasible is not None
-
     def restricted(self, likelihood: Objective) -> Objective:
         """What is minimised: a likelihood, with the l1 penalty and within the set, where there are any."""
         l1 = self.l1 if self.units is None else self.l1 * self.units.scale
@@ -79,13 +74,12 @@ class GraphProblem:
     def _inside(self) -> FeasibleSet | None:
         if self.feasible is None or self.units is None:
             return self.feasible
-        return in_units(self.feasible, self.units.plain)
+        return in_units(self.feasible, self.units.back)
 
     def user_weights(self, parameters: FloatArray) -> FloatArray:
         """The user's weights from those of the solver."""
-        if self.feasible is None:
-            return np.array(parameters if self.units is None else self.units.back @ parameters)
-        return self.feasible.snap(np.array(parameters if self.units is None else self.units.plain @ parameters))
+        weights = np.array(parameters if self.units is None else self.units.back @ parameters)
+        return weights if self.feasible is None else self.feasible.snap(weights)
 
     def start(self, last: FloatArray | None) -> FloatArray | None:
         """Weights for the solver from those of an earlier fit, if they are as many."""

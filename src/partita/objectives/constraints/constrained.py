@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...core.contracts.batches import Blocks
 from ...core.contracts.capabilities import Capability, CentredModel
 from ...core.results import FloatArray
-from ...numerics.quadratic_program import OPTIMAL, Program, box_by_products, solve_program
+from ...numerics.quadratic_program import box_by_products
+from ..conjugates import RestrictedConjugate
 from ..l1 import check_l1, shortest_subgradient
 from ..penalized import OnLikelihood
 from .asked import InnerPoint, InnerRay, ModelledObjective, Plane
-from .conic import solve_conic
-from .conic_refinement import refine
 from .feasible_set import FeasibleSet
+from .programs import Multipliers, on_sides, solve_within
 from .substitution import Substitution
 
 #: Relative accuracy of programs solved by products, and the most products in one.
@@ -26,13 +26,8 @@ PRODUCT_TOLERANCE, MAX_PRODUCTS = 0.02, 400
 ZERO = 1e-13
 
 
-@dataclass(frozen=True)
-class Multipliers:
-    """Lagrange multipliers of rows and cones (those of bounds follow from the gradient), and the active set."""
-
-    rows: FloatArray
-    cones: tuple[FloatArray, ...] = ()
-    active: Any = field(default=None, repr=False)
+#: What is taken over from the likelihood.
+_INHERITED = frozenset({Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE, Capability.BLOCKS})
 
 
 class Constrained(OnLikelihood[ModelledObjective]):
@@ -64,7 +59,7 @@ class Constrained(OnLikelihood[ModelledObjective]):
         self.variables = Substitution(feasible, self.l1)
         if self.l1 is not None:
             self.l1 = feasible.mean(self.l1)  # what a group pays together, each of its members pays a share of
-        inherited = {Capability.MODEL, Capability.QUADRATIC_BOUND, Capability.SUBSPACE} & likelihood.capabilities
+        inherited = _INHERITED & likelihood.capabilities
         self.capabilities: frozenset[Capability] = frozenset({Capability.SMOOTH, Capability.CONSTRAINED_STEP, *inherited})
         self.demands: frozenset[Capability] = frozenset({Capability.CONSTRAINED_STEP})
 
@@ -79,6 +74,12 @@ class Constrained(OnLikelihood[ModelledObjective]):
         if not self.likelihood.convex:
             return np.inf
         return 1.0 if self.feasible.is_box else self.likelihood.dense_cost
+
+    def blocks(self, oracle: Callable[..., Any] | None = None) -> Blocks:
+        """The dual of the likelihood, with the conjugate of the penalties within the set."""
+        dual: Any = self.likelihood
+        blocks: Any = dual.blocks(oracle)
+        return blocks.under(RestrictedConjugate(dual.penalty, self.size, self.l1, self.feasible))  # type: ignore[no-any-return]
 
     def at(self, parameters: FloatArray) -> ConstrainedPoint:
         """The objective seen from feasible `parameters`."""
@@ -100,27 +101,11 @@ class Constrained(OnLikelihood[ModelledObjective]):
         plain = Substitution(self.feasible, None)
         z = self.feasible.snap(self.feasible.mean(x))[plain.first]
         unit = np.diag(np.bincount(plain.T.indices).astype(np.float64))
-        solved = self._program(plain, unit, plain.T.T @ (plain.join(z) - x), z, None)
-        if solved is None or not self.feasible.contains(solved[0]):
+        solved = solve_within(plain, unit, plain.T.T @ (plain.join(z) - x), z)
+        found = None if solved is None else self._settled(plain, solved.z)
+        if found is None or not self.feasible.contains(found):
             raise ValueError("no feasible start was found: the constraints leave no room, or are badly scaled")
-        return solved[0]
-
-    def _program(
-        self, variables: Substitution, C: FloatArray, g: FloatArray, center: FloatArray, guess: Any
-    ) -> tuple[FloatArray, Multipliers] | None:
-        """``min 1/2 s'Cs + g's`` over feasible ``center + s`` in these variables; None if it was not solved."""
-        feasible = variables.feasible
-        if feasible.cones:
-            conic = refine(solve_conic(C, g, feasible, center), C, g, feasible, center)
-            multipliers = Multipliers(conic.row_multipliers, conic.cone_multipliers)
-            return (self._settled(variables, conic.x), multipliers) if conic.solved else None
-        values, (low, high) = feasible.row_values(center), feasible.row_bounds()
-        program = Program(C, g, feasible.lower - center, feasible.upper - center, feasible.rows, low - values, high - values)
-        result = solve_program(program, guess)
-        if result.status != OPTIMAL:
-            return None
-        z = _on_sides(result.active[: len(g)], feasible, center + result.x)
-        return self._settled(variables, z), Multipliers(result.row_multipliers, (), result.active)
+        return found
 
     def _settled(self, variables: Substitution, z: FloatArray) -> FloatArray:
         """Parameters from variables of a program, without the rounding that can be removed."""
@@ -138,10 +123,10 @@ class Constrained(OnLikelihood[ModelledObjective]):
             product, precondition = own.product(model.matvec), own.preconditioner(model.precondition)
             limits = (PRODUCT_TOLERANCE, MAX_PRODUCTS)
             step, _ = box_by_products(product, g, lower, upper, precondition, *limits, own.partners)
-            z = _on_sides((step >= upper).astype(np.int8) - (step <= lower), own.feasible, center + step)
+            z = on_sides((step >= upper).astype(np.int8) - (step <= lower), own.feasible, center + step)
             return self._settled(own, z), self.no_multipliers
-        C = own.matrix(self._without_gauge(model.matrix()))
-        return self._program(own, C, g, center, guess)
+        solved = solve_within(own, own.matrix(self._without_gauge(model.matrix())), g, center, guess)
+        return None if solved is None else (self._settled(own, solved.z), solved.multipliers)
 
     def _without_gauge(self, C: FloatArray) -> FloatArray:
         """C with curvature along "the same intercept in every class", which nothing else determines."""
@@ -155,11 +140,6 @@ class Constrained(OnLikelihood[ModelledObjective]):
     def penalty_on_size(self, theta: FloatArray) -> float:
         """``sum_j l1_j |theta_j|``."""
         return 0.0 if self.l1 is None else float((self.l1 * np.abs(theta)).sum())
-
-
-def _on_sides(side: Any, feasible: FeasibleSet, z: FloatArray) -> FloatArray:
-    """z with the variables that are on a bound exactly there."""
-    return np.where(side < 0, feasible.lower, np.where(side > 0, feasible.upper, z))
 
 
 class ConstrainedPoint:

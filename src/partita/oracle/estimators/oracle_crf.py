@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -20,10 +20,13 @@ from ...core.warn import one_warning, report
 from ...estimators.convergence import certified_gap
 from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, check_array, check_bool, check_number, check_run, is_fitted
+from ...estimators.restrictions import RESTRICTIONS, feasible_weights
 from ...estimators.trained import Trained, solver_like, training
 from ...inference.entropies import Entropy
 from ...inference.kbest import k_best_parts
 from ...inference.parts import Parts, infer_parts
+from ...objectives.constraints.constraint import Constraint
+from ...objectives.constraints.named import NamedWeights
 from ...objectives.uncertainty import METHODS
 from ...report.explanation import Explanation, explained
 from ...solvers.named import make_solver
@@ -109,6 +112,11 @@ class OracleCRF(ListInput, Trained):
         Of the order of the examples.
     verbose : int
         1 shows progress twice a second, 2 every iteration, on standard error.
+    l1 : float
+        Strength of a penalty on absolute values, beside `l2`, which the dual needs.
+    constraints : list of constraints, optional
+        Convex sets of weights by position; see `partita.constraints`. The gap is exact within them too. Bounds and ties are
+        for nothing; others take a quadratic program in each step.
 
     Attributes
     ----------
@@ -163,6 +171,7 @@ class OracleCRF(ListInput, Trained):
         "n_jobs": threads,
         "random_state": seed,
         "verbose": verbosity,
+        **RESTRICTIONS,
     }
 
     parameters_: FloatArray
@@ -188,6 +197,8 @@ class OracleCRF(ListInput, Trained):
         n_jobs: int | None = 1,
         random_state: RandomState = None,
         verbose: int = 0,
+        l1: float = 0.0,
+        constraints: Constraint | Iterable[Constraint] | None = None,
     ) -> None:
         self.oracle = oracle
         self.entropy = entropy
@@ -205,6 +216,8 @@ class OracleCRF(ListInput, Trained):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.l1 = l1
+        self.constraints = constraints
 
     def _check_combinations(self) -> None:
         if self.entropy != BETHE and (self.groups is not None or self.rho is not None):
@@ -231,7 +244,8 @@ class OracleCRF(ListInput, Trained):
         weights = check_weights("sample_weight", sample_weight, len(features)).tolist()
         entropies = [family.measure(x, i, f.n_parts) for i, (x, f) in enumerate(zip(X, features, strict=True))]
         examples = [Example(*row) for row in zip(parts, features, observed, entropies, weights, strict=True)]
-        objective = OracleLikelihood(examples, float(self.l2), Workers(self.n_jobs))
+        feasible = feasible_weights(self.constraints, NamedWeights.of_features(features[0].size))
+        objective = OracleLikelihood(examples, float(self.l2), Workers(self.n_jobs), float(self.l1), feasible)
         target = (self.tol + self.delta) * objective.scale
         start = self._start(objective.size)
         solution = self._minimize(objective, start, tol=0.0, gap_tol=target, time_limit=self.time_limit)
