@@ -20,21 +20,21 @@ from ...core.parameters import Check, checked, count, real, seed, threads, verbo
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
-from ...core.validation import check_choice, check_weights
+from ...core.validation import check_weights
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
-from ...estimators.trained import Trained, solver_like, training
+from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
-from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
-from ...objectives.uncertainty import FIT_AGAIN, METHODS, NOT_OF_COMPOSITES, errors, influence, relative_variance
+from ...objectives.uncertainty import influence
 from ...solvers.named import make_solver
 from ..data.types import Label, LabelSequences
-from ..objective.boltzmann import BoltzmannChainLikelihood, BoltzmannChainPoint, token_sums
+from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
 from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
 from ..structure.chain import Chain
+from .token_uncertainty import TokenUncertainty
 
 #: Lists of tokens, one for each sequence.
 TokenLists: TypeAlias = Sequence[Sequence[str]]
@@ -49,7 +49,7 @@ class Words(NamedTuple):
     weights: FloatArray
 
 
-class BoltzmannChain(Trained):
+class BoltzmannChain(TokenUncertainty):
     """A Markov random field on chains of tokens and labels, the generative counterpart of `ChainCRF`.
 
     Among all tokens x and labels y of a given length, ``p(x, y)`` is proportional to
@@ -139,8 +139,6 @@ class BoltzmannChain(Trained):
     likelihood_: str | CompositeLikelihood
     choice_: dict[str, Any]
 
-    _point: BoltzmannChainPoint | None = None
-
     def __init__(
         self,
         l2: float = 1.0,
@@ -225,66 +223,6 @@ class BoltzmannChain(Trained):
         self._forget("choice_")
         if choice is not None:
             self.choice_ = choice
-
-    def _fitted_point(self) -> BoltzmannChainPoint:
-        check_is_fitted(self, "token_weights_")
-        if self._point is None:
-            raise ValueError(FIT_AGAIN)
-        return self._point
-
-    def standard_errors(
-        self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None
-    ) -> dict[str, FloatArray]:
-        """Standard errors of the weights, from the training data.
-
-        Parameters
-        ----------
-        method : {"sandwich", "information", "bootstrap"}
-            The sandwich stays right when the model is wrong, and for composite likelihoods; the inverse of the observed
-            information (penalty included) when it is true; or refits to resampled sequences. Where a penalised fit has many
-            effective parameters for its sequences, the latter are too small, and a warning says so.
-        draws : int
-            Refits of the bootstrap; above 3000 weights, random vectors that the sandwich is estimated from.
-        random_state : None, int or generator
-            Of the draws; None means that of the model.
-
-        Returns
-        -------
-        dict
-            "token" and "transition", in the shapes of `token_weights_` and `transition_weights_`.
-        """
-        check_choice("method", method, METHODS)
-        seed = self.random_state if random_state is None else random_state
-        if method == "bootstrap":
-            found = self._bootstrap(draws, seed)
-        else:
-            point = self._fitted_point()
-            o = point.objective
-            if method == "information" and not o.is_full:
-                raise ValueError(NOT_OF_COMPOSITES)
-            warn_of_many_weights(o.size, o.n_examples, "sequences", self.l2, "fewer tokens")
-            found = errors(point, method, draws, seed)
-        token, transition = np.split(found, [self.token_weights_.size])
-        token = token.reshape(self.token_weights_.shape)
-        token[len(self.tokens_) :] *= self.n_unseen_ > 0  # what stands for no token is no estimate
-        return {"token": token, "transition": transition.reshape(self.transition_weights_.shape)}
-
-    def _estimates(self) -> FloatArray:
-        return np.concatenate([self.token_weights_.ravel(), self.transition_weights_.ravel()])
-
-    def efficiency(self, reference: str | CompositeLikelihood = FULL, measure: str = "rdet") -> float:
-        """How many times the variance that another likelihood would have, both estimated from the training data.
-
-        Parameters
-        ----------
-        reference : "full" or CompositeLikelihood
-        measure : {"rdet", "det", "trace"}
-            Of the covariance matrices: determinant, its root by the number of weights, or trace. Directions that nothing
-            determines are left out.
-        """
-        point, composite = self._fitted_point(), composite_of(reference)
-        other = point.objective.with_composite(composite).at(point.parameters)
-        return relative_variance(point, other, composite is not None, measure)
 
     def influence(self, X: TokenLists | None = None, y: LabelSequences = None) -> FloatArray:
         """How much the weights would change if a sequence were in the training data once more, to first order.
