@@ -242,9 +242,9 @@ class BayesianNetwork(Trained, NetworkInference):
             rows, alpha, robust = self._known_rows, float(self.alpha), method == "sandwich"
             if rows is None:
                 raise ValueError(
-                    f"method={method!r} has a closed form where all values are known and no variable is Gaussian, right after "
-                    "a fit (else the curvature is one of sums over what is unknown, of which EM knows the gradient only): use "
-                    "method='bootstrap'"
+                    f"method={method!r} has a closed form right after a fit where all values are known and no variable is "
+                    "Gaussian (else the curvature is one of sums over what is unknown, and EM knows their gradient only): "
+                    "use method='bootstrap'"
                 )
             parents, tables = self.parents_, self.tables_
             return {name: rows.table_errors(name, parents[name], p, alpha, robust) for name, p in tables.items()}

@@ -32,7 +32,8 @@ class KnownRows:
         """Standard errors of p(name | parents), by the delta method.
 
         The weights ``W = log p + c`` of a row of the table have the information ``H = N (diag(p) - pp') + alpha``, and the
-        covariance ``H^-1``, or if `robust` ``H^-1 K H^-1`` with K the sum of outer products of the scores. Infinite where nothing was seen and there is no penalty.
+        covariance ``H^-1``, or if `robust` ``H^-1 K H^-1`` with K the sum of outer products of the scores. Infinite where
+        nothing was seen and there is no penalty.
         """
         k = table.shape[-1]
         flat = table.reshape(-1, k)
