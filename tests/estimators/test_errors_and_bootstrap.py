@@ -244,7 +244,7 @@ def test_tables_have_closed_forms():
     for name, part in total.items():
         np.testing.assert_allclose(found[name], np.sqrt(part), rtol=1e-3, atol=1e-6)
     hidden = quietly(BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, n_init=1, random_state=0).fit, frame)
-    with pytest.raises(ValueError, match="closed form where all values are known"):
+    with pytest.raises(ValueError, match="closed form right after a fit where all values are known"):
         hidden.standard_errors("information")
 
 
