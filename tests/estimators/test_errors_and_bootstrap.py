@@ -219,6 +219,35 @@ def test_tables_of_a_network_without_a_penalty_have_binomial_errors():
     np.testing.assert_allclose(found["b"], np.sqrt(q * (1.0 - q) / counts[:, None]), rtol=0.3)
 
 
+def test_tables_have_closed_forms():
+    """Binomial without a penalty; with one, by derivatives of tables in the weights of rows."""
+    rng = np.random.default_rng(1)
+    n = 60
+    a, c = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    frame = {"a": a, "c": c, "b": (a + c + rng.integers(0, 2, n)) % 3}
+    edges, weights = [("a", "b"), ("c", "b")], 1.0 + np.arange(n) % 2
+    plain = BayesianNetwork(edges, alpha=0.0).fit(frame)
+    p = plain.tables_["a"]
+    for method in ("information", "sandwich"):
+        np.testing.assert_allclose(plain.standard_errors(method)["a"], np.sqrt(p * (1.0 - p) / n), rtol=1e-6)
+    model = BayesianNetwork(edges, alpha=0.7, tol=1e-12).fit(frame, sample_weight=weights)
+    found = model.standard_errors("sandwich")
+    total = {name: np.zeros_like(table) for name, table in model.tables_.items()}
+    for i in range(n):
+        ends = []
+        for step in (1e-4, -1e-4):
+            moved = weights.copy()
+            moved[i] += step
+            ends.append(BayesianNetwork(edges, alpha=0.7, tol=1e-12).fit(frame, sample_weight=moved).tables_)
+        for name, part in total.items():
+            part += (weights[i] * (ends[0][name] - ends[1][name]) / 2e-4) ** 2
+    for name, part in total.items():
+        np.testing.assert_allclose(found[name], np.sqrt(part), rtol=1e-3, atol=1e-6)
+    hidden = quietly(BayesianNetwork([("h", "a"), ("h", "b")], hidden={"h": 2}, n_init=1, random_state=0).fit, frame)
+    with pytest.raises(ValueError, match="closed form right after a fit where all values are known"):
+        hidden.standard_errors("information")
+
+
 def test_data_that_are_gone_or_were_changed():
     X, y = binary(60)
     model = SoftmaxRegression().fit(X, y)

@@ -86,6 +86,7 @@ def test_a_pass_computes_what_it_draws(make, monkeypatch):
     assert 0.08 < share < (0.45 if make is rows_of_one_graph else 0.12)
 
 
+@pytest.mark.filterwarnings("ignore::partita.ConvergenceWarning")  # steps that noise has the last word in
 @pytest.mark.parametrize("solver", [SGD(batch_size=20, method="averaged"), StochasticBound(batch_size=20, step="4/t")])
 def test_what_is_drawn_anew_leads_to_the_weighted_optimum(solver):
     rng = np.random.default_rng(0)

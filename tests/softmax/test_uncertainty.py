@@ -97,7 +97,7 @@ def test_summary_is_a_table_with_names():
         ("separated", {"l2": 0.0}, "separated|singular"),
         ("partly separated", {"l2": 0.0}, "separated"),
         ("collinear", {"l2": 0.0}, "collinear"),
-        (None, {"method": "bootstrap"}, "method must be one of"),
+        (None, {"method": "hessian"}, "method must be one of"),
         (None, {"reference": 7}, "reference must be one of the classes"),
     ],
 )

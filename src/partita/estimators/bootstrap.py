@@ -131,7 +131,7 @@ def _warn_of_overfitting(optimism: list[float], examples: float) -> None:
     effective = float(np.mean(optimism)) if optimism else 0.0
     if effective > MANY * examples:
         warn(
-            f"bootstrap of a fit with about {effective:.0f} effective parameters for {examples:.0f} examples: resampling "
+            f"bootstrap of a fit with about {effective:.3g} effective parameters for {examples:.0f} examples: resampling "
             "repeats what was overfitted, and errors are too small (by about 40 % where these are as many as examples). "
             "Raise l2, have fewer weights, or more examples",
             DataWarning,

@@ -29,6 +29,7 @@ from .inference import EdgesLike, NetworkInference
 from .parts import PARTS, checked_layout
 from .problem import NetworkProblem, in_standard_units
 from .starts import fresh_states, given_start, random_starts
+from .table_errors import KnownRows
 
 #: What is maximised by each method that iterates, and how.
 ITERATIVE: dict[str, tuple[str, str | None]] = {
@@ -163,6 +164,9 @@ class BayesianNetwork(Trained, NetworkInference):
         "verbose": verbosity,
     }
 
+    TRANSIENT: ClassVar[tuple[str, ...]] = ("_known_rows",)
+
+    _known_rows: KnownRows | None = None
     objective_: float
     objectives_: FloatArray
     traces_: list[FloatArray]
@@ -211,6 +215,8 @@ class BayesianNetwork(Trained, NetworkInference):
         problem = NetworkProblem.of(layout, states, values, weights)
         best, solutions = self._learn(problem)
         self._store(problem, best, solutions)
+        known = problem.is_complete and len(layout.discrete) == len(layout.nodes)
+        self._known_rows = KnownRows(problem.states, problem.weights, dict(layout.number)) if known else None
         self._store_columns(table, layout)
         self._warn_if_short(best)
         return self
@@ -222,16 +228,26 @@ class BayesianNetwork(Trained, NetworkInference):
 
         Parameters
         ----------
-        method : {"bootstrap"}
+        method : {"bootstrap", "information", "sandwich"}
             Refits to resampled rows, which start from the tables, so that hidden states keep their numbers. Where a
-            penalised fit has many effective parameters for its rows, these are too small, and a warning says so.
+            penalised fit has many effective parameters for its rows, these are too small, and a warning says so. Where all
+            values are known and no variable is Gaussian, also the inverse of the observed information (penalty included), or
+            the sandwich, in closed form.
         draws, random_state
             Number of refits, and seed.
         """
         check_is_fitted(self, "parameters_")
         check_choice("method", method, ERRORS)
         if method != "bootstrap":
-            raise ValueError(f"method={method!r} is not offered for tables; use method='bootstrap'")
+            rows, alpha, robust = self._known_rows, float(self.alpha), method == "sandwich"
+            if rows is None:
+                raise ValueError(
+                    f"method={method!r} has a closed form right after a fit where all values are known and no variable is "
+                    "Gaussian (else the curvature is one of sums over what is unknown, and EM knows their gradient only): "
+                    "use method='bootstrap'"
+                )
+            parents, tables = self.parents_, self.tables_
+            return {name: rows.table_errors(name, parents[name], p, alpha, robust) for name, p in tables.items()}
         found, tables = self._bootstrap(draws, random_state), self._tables_and_means()
         ends = np.cumsum([table.size for table in tables.values()])[:-1]
         parts = zip(tables.items(), np.split(found, ends), strict=True)

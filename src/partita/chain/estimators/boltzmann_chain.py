@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.arrays.simplex import normalized
-from ...core.contracts.capabilities import Capability
 from ...core.errors import ModelFileError
 from ...core.memory import check_memory
 from ...core.parallel import Workers
@@ -21,29 +20,28 @@ from ...core.parameters import Check, checked, count, real, seed, threads, verbo
 from ...core.random import generator
 from ...core.results import FloatArray, IntArray, Solution
 from ...core.types import LabelArray, RandomState, SampleWeight, SolverLike
-from ...core.validation import check_choice, check_count, check_weights
+from ...core.validation import check_count, check_weights
 from ...estimators.composite_fit import BUDGET_ORDERS, check_budget, fit_weights, within_budget
 from ...estimators.labels import Labels, encode_labels, split
 from ...estimators.loaded import RUN, check_array, check_integers, check_labels, check_run, check_whole, is_fitted
-from ...estimators.restrictions import RESTRICTIONS, check_errors, check_refinement, feasible_weights
+from ...estimators.restrictions import RESTRICTIONS, check_refinement, feasible_weights
 from ...estimators.streaming import Posterior, StreamedExamples, after
 from ...estimators.trained import solver_like, training
 from ...objectives.composite.likelihood import FULL, CompositeLikelihood
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.named import TRANSITIONS, NamedWeights
-from ...objectives.information import warn_of_many_weights
 from ...objectives.refinement import newton_step
 from ...objectives.restricted import restricted, smooth_point
-from ...objectives.uncertainty import FIT_AGAIN, METHODS, NOT_OF_COMPOSITES, errors, influence, relative_variance
+from ...objectives.uncertainty import influence
 from ...report.explanation import Explanation, explained
-from ...solvers.named import make_solver
 from ..data.sequences import ATTRIBUTES, SequenceData
 from ..data.types import Label, LabelSequences
-from ..objective.boltzmann import BoltzmannChainLikelihood, BoltzmannChainPoint, token_sums
+from ..objective.boltzmann import BoltzmannChainLikelihood, token_sums
 from ..objective.composite import composite_of
 from ..objective.operations import chain_operations
 from ..structure.chain import Chain
 from .scores import ScoredSequences
+from .token_uncertainty import TokenUncertainty
 
 #: Lists of tokens, one for each sequence.
 TokenLists: TypeAlias = Sequence[Sequence[str]]
@@ -58,7 +56,7 @@ class Words(NamedTuple):
     weights: FloatArray
 
 
-class BoltzmannChain(StreamedExamples):
+class BoltzmannChain(TokenUncertainty, StreamedExamples):
     """A Markov random field on chains of tokens and labels, the generative counterpart of `ChainCRF`.
 
     Among all tokens x and labels y of a given length, ``p(x, y)`` is proportional to
@@ -153,8 +151,6 @@ class BoltzmannChain(StreamedExamples):
     beta_: dict[Any, float]
     likelihood_: str | CompositeLikelihood
     choice_: dict[str, Any]
-
-    _point: BoltzmannChainPoint | None = None
 
     def __init__(
         self,
@@ -293,67 +289,6 @@ class BoltzmannChain(StreamedExamples):
 
         return solve
 
-    def _fitted_point(self) -> BoltzmannChainPoint:
-        check_is_fitted(self, "token_weights_")
-        check_errors(self.l1, self.constraints)
-        if self._point is None:
-            raise ValueError(FIT_AGAIN)
-        return self._point
-
-    def standard_errors(
-        self, method: str = "sandwich", draws: int = 100, random_state: RandomState = None
-    ) -> dict[str, FloatArray]:
-        """Standard errors of the weights, from the training data.
-
-        Parameters
-        ----------
-        method : {"sandwich", "information", "bootstrap"}
-            The sandwich stays right when the model is wrong, and for composite likelihoods; the inverse of the observed
-            information (penalty included) when it is true; or refits to resampled sequences. Where a penalised fit has many
-            effective parameters for its sequences, the latter are too small, and a warning says so.
-        draws : int
-            Refits of the bootstrap; above 3000 weights, random vectors that the sandwich is estimated from.
-        random_state : None, int or generator
-            Of the draws; None means that of the model.
-
-        Returns
-        -------
-        dict
-            "token" and "transition", in the shapes of `token_weights_` and `transition_weights_`.
-        """
-        check_choice("method", method, METHODS)
-        seed = self.random_state if random_state is None else random_state
-        if method == "bootstrap":
-            found = self._bootstrap(draws, seed)
-        else:
-            point = self._fitted_point()
-            o = point.objective
-            if method == "information" and not o.is_full:
-                raise ValueError(NOT_OF_COMPOSITES)
-            warn_of_many_weights(o.size, o.n_examples, "sequences", self.l2, "fewer tokens")
-            found = errors(point, method, draws, seed)
-        token, transition = np.split(found, [self.token_weights_.size])
-        token = token.reshape(self.token_weights_.shape)
-        token[len(self.tokens_) :] *= self.n_unseen_ > 0  # what stands for no token is no estimate
-        return {"token": token, "transition": transition.reshape(self.transition_weights_.shape)}
-
-    def _estimates(self) -> FloatArray:
-        return np.concatenate([self.token_weights_.ravel(), self.transition_weights_.ravel()])
-
-    def efficiency(self, reference: str | CompositeLikelihood = FULL, measure: str = "rdet") -> float:
-        """How many times the variance that another likelihood would have, both estimated from the training data.
-
-        Parameters
-        ----------
-        reference : "full" or CompositeLikelihood
-        measure : {"rdet", "det", "trace"}
-            Of the covariance matrices: determinant, its root by the number of weights, or trace. Directions that nothing
-            determines are left out.
-        """
-        point, composite = self._fitted_point(), composite_of(reference)
-        other = point.objective.with_composite(composite).at(point.parameters)
-        return relative_variance(point, other, composite is not None, measure)
-
     def influence(self, X: TokenLists | None = None, y: LabelSequences = None) -> FloatArray:
         """How much the weights would change if a sequence were in the training data once more, to first order.
 
@@ -409,8 +344,7 @@ class BoltzmannChain(StreamedExamples):
 
     def _operations(self, composite: CompositeLikelihood) -> FloatArray:
         """Operations for a sequence, of each order."""
-        draws = Capability.BATCHES in make_solver(self.solver).requires
-        return chain_operations(self.lengths_, len(self.classes_), composite, draws)
+        return chain_operations(self.lengths_, len(self.classes_), composite, draws=False)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
