@@ -161,6 +161,22 @@ def _centred() -> list[Any]:
     return [(F - middle, edges) for F, edges in zoo.GRAPHS]
 
 
+def _partners(given: Callable[[int], Any]) -> list[list[Any]]:
+    return [[given(int(j)) if (i + r) % 3 == 0 else int(j) for r, j in enumerate(y)] for i, y in enumerate(zoo.PAIRS)]
+
+
+def _open_heads(given: Callable[[int, int, int], Any]) -> list[list[Any]]:
+    return [
+        [given(int(h), d, len(heads)) if (i + d) % 3 == 0 else int(h) for d, h in enumerate(heads, start=1)]
+        for i, heads in enumerate(zoo.HEADS)
+    ]
+
+
+def _state_sets() -> list[list[Any]]:
+    """With two states, a set of both is all that a set can say."""
+    return [[{0, 1} if (i + j) % 7 == 0 else int(s) for j, s in enumerate(row)] for i, row in enumerate(zoo.STATES)]
+
+
 GRAPHS = _centred()
 HOLES = np.where(np.random.default_rng(1).random(zoo.STATES.shape) < 0.1, -1, zoo.STATES)
 
@@ -231,10 +247,25 @@ SUBJECTS = {
         (zoo.STATES,),
         ("parameters_",),
         partial=(HOLES,),
+        sets=(_state_sets(),),
         options={"l2": L2, "tol": 1e-8},
     ),
-    "MatchingCRF": Subject(pt.MatchingCRF, (zoo.MATCHES, zoo.PAIRS), ("parameters_",), options={"l2": L2, "tol": 1e-9}),
-    "DependencyCRF": Subject(pt.DependencyCRF, (zoo.TOKENS, zoo.HEADS), ("parameters_",), options={"l2": L2, "tol": 1e-7}),
+    "MatchingCRF": Subject(
+        pt.MatchingCRF,
+        (zoo.MATCHES, zoo.PAIRS),
+        ("parameters_",),
+        partial=(zoo.MATCHES, _partners(lambda j: None)),
+        sets=(zoo.MATCHES, _partners(lambda j: {j, (j + 1) % 3})),
+        options={"l2": L2, "tol": 1e-9},
+    ),
+    "DependencyCRF": Subject(
+        pt.DependencyCRF,
+        (zoo.TOKENS, zoo.HEADS),
+        ("parameters_",),
+        partial=(zoo.TOKENS, _open_heads(lambda h, d, n: None)),
+        sets=(zoo.TOKENS, _open_heads(lambda h, d, n: {h, 0 if d != 1 and h else n if d != n else h})),
+        options={"l2": L2, "tol": 1e-7},
+    ),
     "OracleCRF": Subject(
         pt.OracleCRF, (zoo.PARTS, zoo.CHOSEN), ("parameters_",), options={"oracle": "two best parts", "l2": L2, "tol": 1e-6}
     ),
@@ -373,7 +404,7 @@ def _labels(name: str, kind: str) -> None:
     if data is None:
         raise AttributeError(f"{name} has no {kind} labels in this table")
     model = subject.fit(data)
-    if subject.penalized and kind == "partial" and name != "MarkovNetwork":
+    if subject.penalized:
         hidden = Subject(subject.make, data, subject.penalized, subject.free, options=subject.options)
         gain = np.abs(hidden.slope(model)).max()
         assert gain <= 1e-3 * abs(hidden.value(model)), f"a slope of {gain:.1e} is left"
@@ -487,7 +518,30 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
 
 
 #: Where there is nothing to ask for, and why. A star stands for all estimators, or all rows of a group.
-REASONS: dict[tuple[str, str], str] = {}
+POSITIONS = (
+    "a class of positions has no weight in the likelihood of an example: log p(y | x) does not fall apart into positions. "
+    "Weigh examples by sample_weight."
+)
+STRUCTURES = (
+    "outputs are whole configurations: there are no classes that could have weights. Weigh examples by sample_weight."
+)
+REASONS: dict[tuple[str, str], str] = {
+    **{(name, "weights: class"): POSITIONS for name in ("ChainCRF", "LatentDynamicCRF", "BoltzmannChain", "GraphCRF")},
+    **{
+        (name, "weights: class"): STRUCTURES
+        for name in ("MarkovNetwork", "MatchingCRF", "DependencyCRF", "OracleCRF", "BayesianNetwork")
+    },
+    ("OracleCRF", "prediction: sample"): (
+        "only best configurations are known: exact draws need log Z or marginals of what is left once parts are drawn."
+    ),
+    **{
+        ("OracleCRF", f"labels: {kind}"): (
+            "log Z_H bounds log Z from above, so that the difference of two of them, which is what a part of a "
+            "configuration would need, bounds nothing."
+        )
+        for kind in ("partial", "sets")
+    },
+}
 
 
 def reason(name: str, row: tuple[str, str]) -> str:
