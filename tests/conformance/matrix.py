@@ -17,7 +17,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,8 @@ class Subject:
         Whether its objective is: then all solvers reach one value.
     new : tuple
         Arguments of what is asked of a trained model.
+    beside : dict
+        What `fit` and `log_likelihood` take beside the data.
     """
 
     make: Callable[..., Any]
@@ -67,6 +69,7 @@ class Subject:
     options: dict[str, Any] = field(default_factory=dict)
     convex: bool = True
     new: tuple[Any, ...] = ()
+    beside: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, data: tuple[Any, ...] | None = None, weights: Any = None, **options: Any) -> Any:
         """A trained model, without warnings."""
@@ -74,7 +77,7 @@ class Subject:
         given = {} if weights is None else {"sample_weight": weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model.fit(*(self.data if data is None else data), **given)
+            return model.fit(*(self.data if data is None else data), **given, **self.beside)
 
     def weights(self, model: Any) -> FloatArray:
         """All weights as a vector, penalised ones first."""
@@ -94,7 +97,7 @@ class Subject:
         theta = np.concatenate([np.ravel(getattr(model, name)) for name in self.penalized])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loss = -float(np.sum(weights * np.asarray(model.log_likelihood(*self.data))))
+            loss = -float(np.sum(weights * np.asarray(model.log_likelihood(*self.data, **self.beside))))
         return loss + 0.5 * l2 * float(theta @ theta) + l1 * float(np.abs(theta).sum())
 
     def slope(self, model: Any, weights: Any = 1.0, l2: float = L2) -> FloatArray:
@@ -423,6 +426,17 @@ def _weighted(name: str, kind: str) -> None:
         _stationary(name, model, weights=weights)
 
 
+def _offset(name: str, kind: str) -> None:
+    """Numbers that are added to the scores of labels: of each example, or the logarithms of a prior of all."""
+    subject = SUBJECTS[name]
+    count, rng = len(subject.data[0]), np.random.default_rng(5)
+    offset = np.log(np.tile([0.2, 1.0, 0.5], (count, 1))) if kind == "prior" else rng.standard_normal((count, 3))
+    beside = replace(subject, beside={"offset": offset})
+    model = beside.fit()
+    slope = np.abs(beside.slope(model)).max()
+    assert slope <= 1e-3 * abs(beside.value(model)), f"a slope of {slope:.1e} is left"
+
+
 def _errors(name: str, method: str) -> None:
     model = plain(name)
     with warnings.catch_warnings():
@@ -506,6 +520,7 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
     **{("penalty", key): lambda name, key=key: _penalty(name, key) for key in ("l2", "l1 and l2", "l1 alone")},
     **{("likelihood", key): lambda name, key=key: _likelihood(name, key) for key in LIKELIHOODS},
     **{("labels", key): lambda name, key=key: _labels(name, key) for key in ("full", "partial", "sets")},
+    **{("data", key): lambda name, key=key: _offset(name, key) for key in ("prior", "offset")},
     **{("weights", key): lambda name, key=key: _weighted(name, key) for key in ("sample", "class")},
     **{("uncertainty", key): lambda name, key=key: _errors(name, key) for key in ("information", "sandwich", "bootstrap")},
     **{

@@ -18,6 +18,7 @@ from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
 from ...estimators.class_sets import has_sets, read_class_sets, set_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
+from ...estimators.offsets import check_observed, read_offset
 from ...objectives.constraints.constrained import Constrained, ConstrainedPoint, compile_constraints
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.l1 import L1, L1Point
@@ -48,24 +49,33 @@ class Model(NamedTuple):
     prior: ArrayLike | None = None
     n_jobs: int | None = None
 
-    def likelihood(self, X: Any, codes: IntArray, n_classes: int, weights: Any) -> Likelihood:
+    def likelihood(
+        self, X: Any, codes: IntArray, n_classes: int, weights: Any, offset: FloatArray | None = None
+    ) -> Likelihood:
         """The likelihood of these data with the quadratic penalty. Two classes have one coefficient vector."""
         workers = Workers(self.n_jobs)
         features = linear_map(X, 1 if n_classes == 2 else n_classes, self.fit_intercept, workers)
         structure = Binary(self.prior) if n_classes == 2 else Categorical(n_classes, self.prior)
+        if offset is not None:
+            structure = structure.with_offset(offset if n_classes > 2 else offset[:, 1:] - offset[:, :1])
         penalty = self.l2 * self._penalised(features)
         return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
 
-    def objective(self, X: Any, codes: IntArray, n_classes: int, weights: Any) -> Likelihood | ElasticNet:
+    def objective(
+        self, X: Any, codes: IntArray, n_classes: int, weights: Any, offset: FloatArray | None = None
+    ) -> Likelihood | ElasticNet:
         """What is minimised: the likelihood, and with l1 > 0 that penalty too."""
-        likelihood = self.likelihood(X, codes, n_classes, weights)
+        likelihood = self.likelihood(X, codes, n_classes, weights, offset)
         return ElasticNet(likelihood, self.l1 * self._penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
 
-    def of_sets(self, X: Any, allowed: NDArray[np.bool_], weights: Any) -> LatentLikelihood | L1:
+    def of_sets(
+        self, X: Any, allowed: NDArray[np.bool_], weights: Any, offset: FloatArray | None = None
+    ) -> LatentLikelihood | L1:
         """The same where of each example only a set of classes is known: not convex."""
         workers, n_classes = Workers(self.n_jobs), allowed.shape[1]
         features = linear_map(X, n_classes, self.fit_intercept, workers)
         penalised, structure = self._penalised(features), Categorical(n_classes, self.prior)
+        structure = structure if offset is None else structure.with_offset(offset)
         options: dict[str, Any] = {"weights": weights, "penalty": self.l2 * penalised, "workers": workers}
         likelihood = LatentLikelihood(features, structure, allowed, **options)
         return L1(likelihood, self.l1 * penalised) if self.l1 > 0.0 else likelihood
@@ -102,12 +112,20 @@ class Examples(NamedTuple):
     codes: IntArray
     weights: FloatArray
     allowed: NDArray[np.bool_] | None = None
+    offset: FloatArray | None = None  # what is added to the scores of classes
+
+    def with_offset(self, offset: Any) -> Examples:
+        """The same with offsets as users give them."""
+        found = read_offset(offset, len(self.codes), len(self.classes))
+        if self.allowed is None:  # else the objective sees to it
+            check_observed(found, self.codes, self.weights)
+        return self._replace(offset=found)
 
     def objective(self, model: Model, X: Any) -> AnyObjective:
         """What a model minimises on these examples, whose rows are those of X."""
         if self.allowed is not None:
-            return model.of_sets(X, self.allowed, self.weights)
-        return model.objective(X, self.codes, len(self.classes), self.weights)
+            return model.of_sets(X, self.allowed, self.weights, self.offset)
+        return model.objective(X, self.codes, len(self.classes), self.weights, self.offset)
 
 
 def read_examples(
