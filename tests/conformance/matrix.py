@@ -431,7 +431,10 @@ def _offset(name: str, kind: str) -> None:
     subject = SUBJECTS[name]
     count, rng = len(subject.data[0]), np.random.default_rng(5)
     offset = np.log(np.tile([0.2, 1.0, 0.5], (count, 1))) if kind == "prior" else rng.standard_normal((count, 3))
-    beside = replace(subject, beside={"offset": offset})
+    given: Any = offset
+    if name == "GraphCRF":  # a row for each node
+        given = [np.resize(offset[i:], (len(y), 2 + int(np.max(zoo.NODES) > 1))) for i, y in enumerate(subject.data[1])]
+    beside = replace(subject, beside={"offset": given})
     model = beside.fit()
     slope = np.abs(beside.slope(model)).max()
     assert slope <= 1e-3 * abs(beside.value(model)), f"a slope of {slope:.1e} is left"
