@@ -17,7 +17,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,8 @@ class Subject:
         Whether its objective is: then all solvers reach one value.
     new : tuple
         Arguments of what is asked of a trained model.
+    beside : dict
+        What `fit` and `log_likelihood` take beside the data.
     """
 
     make: Callable[..., Any]
@@ -69,6 +71,7 @@ class Subject:
     options: dict[str, Any] = field(default_factory=dict)
     convex: bool = True
     new: tuple[Any, ...] = ()
+    beside: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, data: tuple[Any, ...] | None = None, weights: Any = None, **options: Any) -> Any:
         """A trained model, without warnings."""
@@ -76,7 +79,7 @@ class Subject:
         given = {} if weights is None else {"sample_weight": weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model.fit(*(self.data if data is None else data), **given)
+            return model.fit(*(self.data if data is None else data), **given, **self.beside)
 
     def weights(self, model: Any) -> FloatArray:
         """All weights as a vector, penalised ones first."""
@@ -96,7 +99,7 @@ class Subject:
         theta = np.concatenate([np.ravel(getattr(model, name)) for name in self.penalized])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loss = -float(np.sum(weights * np.asarray(model.log_likelihood(*self.data))))
+            loss = -float(np.sum(weights * np.asarray(model.log_likelihood(*self.data, **self.beside))))
         return loss + 0.5 * l2 * float(theta @ theta) + l1 * float(np.abs(theta).sum())
 
     def slope(self, model: Any, weights: Any = 1.0, l2: float = L2) -> FloatArray:
@@ -161,6 +164,22 @@ def _class_sets() -> list[Any]:
 def _centred() -> list[Any]:
     middle = np.mean([F for F, _ in zoo.GRAPHS], axis=(0, 1))
     return [(F - middle, edges) for F, edges in zoo.GRAPHS]
+
+
+def _partners(given: Callable[[int], Any]) -> list[list[Any]]:
+    return [[given(int(j)) if (i + r) % 3 == 0 else int(j) for r, j in enumerate(y)] for i, y in enumerate(zoo.PAIRS)]
+
+
+def _open_heads(given: Callable[[int, int, int], Any]) -> list[list[Any]]:
+    return [
+        [given(int(h), d, len(heads)) if (i + d) % 3 == 0 else int(h) for d, h in enumerate(heads, start=1)]
+        for i, heads in enumerate(zoo.HEADS)
+    ]
+
+
+def _state_sets() -> list[list[Any]]:
+    """With two states, a set of both is all that a set can say."""
+    return [[{0, 1} if (i + j) % 7 == 0 else int(s) for j, s in enumerate(row)] for i, row in enumerate(zoo.STATES)]
 
 
 GRAPHS = _centred()
@@ -233,10 +252,25 @@ SUBJECTS = {
         (zoo.STATES,),
         ("parameters_",),
         partial=(HOLES,),
+        sets=(_state_sets(),),
         options={"l2": L2, "tol": 1e-8},
     ),
-    "MatchingCRF": Subject(pt.MatchingCRF, (zoo.MATCHES, zoo.PAIRS), ("parameters_",), options={"l2": L2, "tol": 1e-9}),
-    "DependencyCRF": Subject(pt.DependencyCRF, (zoo.TOKENS, zoo.HEADS), ("parameters_",), options={"l2": L2, "tol": 1e-7}),
+    "MatchingCRF": Subject(
+        pt.MatchingCRF,
+        (zoo.MATCHES, zoo.PAIRS),
+        ("parameters_",),
+        partial=(zoo.MATCHES, _partners(lambda j: None)),
+        sets=(zoo.MATCHES, _partners(lambda j: {j, (j + 1) % 3})),
+        options={"l2": L2, "tol": 1e-9},
+    ),
+    "DependencyCRF": Subject(
+        pt.DependencyCRF,
+        (zoo.TOKENS, zoo.HEADS),
+        ("parameters_",),
+        partial=(zoo.TOKENS, _open_heads(lambda h, d, n: None)),
+        sets=(zoo.TOKENS, _open_heads(lambda h, d, n: {h, 0 if d != 1 and h else n if d != n else h})),
+        options={"l2": L2, "tol": 1e-7},
+    ),
     "OracleCRF": Subject(
         pt.OracleCRF, (zoo.PARTS, zoo.CHOSEN), ("parameters_",), options={"oracle": "two best parts", "l2": L2, "tol": 1e-6}
     ),
@@ -451,7 +485,7 @@ def _labels(name: str, kind: str) -> None:
     if data is None:
         raise AttributeError(f"{name} has no {kind} labels in this table")
     model = subject.fit(data)
-    if subject.penalized and kind == "partial" and name != "MarkovNetwork":
+    if subject.penalized:
         hidden = Subject(subject.make, data, subject.penalized, subject.free, options=subject.options)
         gain = np.abs(hidden.slope(model)).max()
         assert gain <= 1e-3 * abs(hidden.value(model)), f"a slope of {gain:.1e} is left"
@@ -468,6 +502,20 @@ def _weighted(name: str, kind: str) -> None:
     model = subject.fit(weights=weights)
     if subject.penalized:
         _stationary(name, model, weights=weights)
+
+
+def _offset(name: str, kind: str) -> None:
+    """Numbers that are added to the scores of labels: of each example, or the logarithms of a prior of all."""
+    subject = SUBJECTS[name]
+    count, rng = len(subject.data[0]), np.random.default_rng(5)
+    offset = np.log(np.tile([0.2, 1.0, 0.5], (count, 1))) if kind == "prior" else rng.standard_normal((count, 3))
+    given: Any = offset
+    if name == "GraphCRF":  # a row for each node
+        given = [np.resize(offset[i:], (len(y), 2 + int(np.max(zoo.NODES) > 1))) for i, y in enumerate(subject.data[1])]
+    beside = replace(subject, beside={"offset": given})
+    model = beside.fit()
+    slope = np.abs(beside.slope(model)).max()
+    assert slope <= 1e-3 * abs(beside.value(model)), f"a slope of {slope:.1e} is left"
 
 
 def _errors(name: str, method: str) -> None:
@@ -555,6 +603,7 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
     **{("l1 and", key): lambda name, key=key: _constrained(name, key, L1) for key in ("box", "linear")},
     **{("likelihood", key): lambda name, key=key: _likelihood(name, key) for key in LIKELIHOODS},
     **{("labels", key): lambda name, key=key: _labels(name, key) for key in ("full", "partial", "sets")},
+    **{("data", key): lambda name, key=key: _offset(name, key) for key in ("prior", "offset")},
     **{("weights", key): lambda name, key=key: _weighted(name, key) for key in ("sample", "class")},
     **{("uncertainty", key): lambda name, key=key: _errors(name, key) for key in ("information", "sandwich", "bootstrap")},
     **{
@@ -567,7 +616,29 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
 
 
 #: Where there is nothing to ask for, and why. A star stands for all estimators, or all rows of a group.
+POSITIONS = (
+    "a class of positions has no weight in the likelihood of an example: log p(y | x) does not fall apart into positions. "
+    "Weigh examples by sample_weight."
+)
+STRUCTURES = (
+    "outputs are whole configurations: there are no classes that could have weights. Weigh examples by sample_weight."
+)
 REASONS: dict[tuple[str, str], str] = {
+    **{(name, "weights: class"): POSITIONS for name in ("ChainCRF", "LatentDynamicCRF", "BoltzmannChain", "GraphCRF")},
+    **{
+        (name, "weights: class"): STRUCTURES
+        for name in ("MarkovNetwork", "MatchingCRF", "DependencyCRF", "OracleCRF", "BayesianNetwork")
+    },
+    ("OracleCRF", "prediction: sample"): (
+        "only best configurations are known: exact draws need log Z or marginals of what is left once parts are drawn."
+    ),
+    **{
+        ("OracleCRF", f"labels: {kind}"): (
+            "log Z_H bounds log Z from above, so that the difference of two of them, which is what a part of a "
+            "configuration would need, bounds nothing."
+        )
+        for kind in ("partial", "sets")
+    },
     **{
         (
             "BayesianNetwork",

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from partita import ConvergenceWarning, DataWarning, MatchingCRF, Status, TooLargeError
-from partita.matching.data import Reading, read_examples, read_matchings
+from partita.matching.data import Reading, read_examples, read_known
 from partita.structures import BipartiteMatching
 
 
@@ -387,7 +387,7 @@ def test_pairs_and_vertices_of_other_sizes_are_read(rng):
     assert model.row_parameters_.shape == (1,)
     assert model.predict_marginals(X)[0].shape == (2, 4)
     batches, _ = read_examples(X, Reading(True, True, None))
-    np.testing.assert_array_equal(read_matchings([[(0, 3)]] * 6, batches)[0][0], [3, -1])
+    np.testing.assert_array_equal(read_known([[(0, 3)]] * 6, batches)[0].matchings[0], [3, -1])
 
 
 @pytest.mark.parametrize(

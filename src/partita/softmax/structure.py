@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +58,8 @@ class Categorical:
     array([2.079442])
     """
 
+    _rows: FloatArray | None = None
+
     def __init__(self, labels: int | ArrayLike, prior: ArrayLike | None = None) -> None:
         self.n_labels: int | None = None
         self._ragged_offsets: NDArray[np.int64] | None = None
@@ -90,12 +93,26 @@ class Categorical:
     @property
     def offset(self) -> Any:
         """What the base measure adds to the potentials of a batch."""
+        return self._common if self._rows is None else self._rows
+
+    @property
+    def _common(self) -> Any:
         return self.log_prior
 
+    def with_offset(self, offset: FloatArray) -> Self:
+        """The same with numbers that are added to the potentials of each example, in their shape. (Of training only.)"""
+        twin = copy.copy(self)
+        twin._rows = offset + self._common
+        return twin
+
     def take(self, examples: Any) -> Categorical:
-        """The structure of some examples: itself, unless label sets differ."""
+        """The structure of some examples: itself, unless label sets or base measures differ."""
         if self._ragged_offsets is None:
-            return self
+            if self._rows is None:
+                return self
+            part = copy.copy(self)
+            part._rows = self._rows[examples]
+            return part
         counts = np.diff(self._ragged_offsets)[examples]
         part = Categorical(counts)
         where = [np.arange(self._ragged_offsets[i], self._ragged_offsets[i + 1]) for i in np.asarray(examples)]
@@ -251,7 +268,7 @@ class Binary(Categorical):
             self.log_odds_prior: float = float(self.log_prior[1] - self.log_prior[0])
 
     @property
-    def offset(self) -> Any:
+    def _common(self) -> Any:
         return self.log_odds_prior
 
     def scores(self, potentials: ArrayLike, possible: bool = True) -> tuple[FloatArray, NDArray[np.int64], tuple[int, ...]]:

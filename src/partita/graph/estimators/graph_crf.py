@@ -29,6 +29,7 @@ from ...report.explanation import Explanation
 from ...solvers.named import make_solver
 from ..data.graphs import NODE, GraphData, Kind, base_tables, read_graphs
 from ..data.labels import NodeStates, read_labels
+from ..data.offsets import NodeOffsets, read_node_offsets
 from ..data.units import Columns, Part, Units, standard_units
 from ..engines.partition_bounds import log_partition_bounds
 from ..features.tied_tables import TiedTables
@@ -43,6 +44,8 @@ from .problem import GraphProblem
 #: What users bring: graphs, and the labels of the nodes of each, by type if nodes have types.
 Graphs: TypeAlias = Sequence[GraphLike] | NDArray[Any]
 NodeLabels: TypeAlias = Sequence[ArrayLike | Sequence[object] | Mapping[Any, Any]] | NDArray[Any]
+#: What is added to the scores of labels: for each graph an array (nodes, labels), or a dict of those by type.
+Offsets: TypeAlias = Sequence[ArrayLike | Mapping[Any, ArrayLike]] | NDArray[Any] | None
 #: What comes back for each graph: an array with a row or an entry for each node, or a dict of such arrays by type.
 PerNode: TypeAlias = NDArray[Any] | dict[Hashable, NDArray[Any]]
 
@@ -190,9 +193,13 @@ class GraphCRF(ListInput, GraphModel):
         self.constraints = constraints
 
     @training
-    def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None) -> Self:
-        """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing."""
-        return self._learn(None, X, y, sample_weight)
+    def fit(self, X: Graphs, y: NodeLabels, sample_weight: SampleWeight = None, offset: Offsets = None) -> Self:
+        """Fit to graphs X and the labels y of their nodes. A failed fit changes nothing.
+
+        `offset` has for each graph an array of shape (n_nodes, n_labels), or a dict of those by type, that is added to the
+        scores of labels: a feature of weight 1, or the logarithm of a base measure. -inf forbids. Predictions take it too.
+        """
+        return self._learn(None, X, y, sample_weight, offset)
 
     def _mean(self) -> FloatArray | None:
         if "parameters_" not in vars(self):
@@ -227,7 +234,7 @@ class GraphCRF(ListInput, GraphModel):
         self.free_intercepts_ = [bool(kind.free) for kind in columns]
 
     def _learn(self, before: Posterior | None, *given: Any) -> Self:
-        X, y, sample_weight = given
+        X, y, sample_weight, *more = given
         if before is not None:
             data = self._read_data(X)
             labels = self._labels(y, data)
@@ -241,7 +248,8 @@ class GraphCRF(ListInput, GraphModel):
         same = self.warm_start and hasattr(self, "kinds_") and self.kinds_ == kinds
         last = self.parameters_ if same else None
         self._store_layout(data, kinds, labels.classes)
-        self._solve(self._problem(data, labels, weights), last)
+        added = read_node_offsets(more[0] if more else None, data, labels.classes)
+        self._solve(self._problem(data, labels, weights, added), last)
         self._store_units()
         return self
 
@@ -253,9 +261,13 @@ class GraphCRF(ListInput, GraphModel):
         self.symmetric_, self.fit_intercept_, self.directed_ = self.symmetric, self.fit_intercept, data.directed
         self.columns_ = data.columns
 
-    def _problem(self, data: GraphData, labels: NodeStates, weights: FloatArray) -> GraphProblem:
-        standard, units = self._standard(data, labels.codes, weights)
-        _, features, base = self._compile(standard)
+    def _problem(
+        self, data: GraphData, labels: NodeStates, weights: FloatArray, offsets: NodeOffsets | None
+    ) -> GraphProblem:
+        forbids = offsets is not None and any((table == -np.inf).any() for table in offsets.values())
+        standard, units = self._standard(data, labels.codes, weights, forbids)
+        graph, features, base = self._compile(standard)
+        base = self._layout().with_offsets(standard, graph, base, offsets)
         feasible = feasible_weights(self.constraints, self._named())
         given = (float(self.l2), base, units, self.engine_options, labels.sets, float(self.l1), feasible)
         return GraphProblem(features, labels.codes, weights, *given)
@@ -281,11 +293,13 @@ class GraphCRF(ListInput, GraphModel):
         """The graph, map and base of data in the layout of the model."""
         return self._layout().compile(data, self.tables, self.n_jobs)
 
-    def _standard(self, data: GraphData, codes: IntArray, weights: FloatArray) -> tuple[GraphData, Units]:
+    def _standard(
+        self, data: GraphData, codes: IntArray, weights: FloatArray, forbids: bool = False
+    ) -> tuple[GraphData, Units]:
         """The data with features in comparable units, and what weights on them mean."""
         node_weights = np.repeat(weights, np.diff(data.offsets))
         layout = self._layout()
-        forbids = any((np.asarray(table) == -np.inf).any() for table in (self.tables or {}).values())
+        forbids = forbids or any((np.asarray(table) == -np.inf).any() for table in (self.tables or {}).values())
         certified = self._is_bethe or Capability.BLOCKS in make_solver(self.solver).requires
         parts = []
         for kind, (scopes, F) in data.factors.items():
@@ -363,11 +377,12 @@ class GraphCRF(ListInput, GraphModel):
                 raise ValueError(f"X: factors {kind} must have as many features as in the training data")
         return data
 
-    def _read(self, X: Graphs) -> tuple[GraphData, FactorGraph, FloatArray]:
+    def _read(self, X: Graphs, offset: Offsets = None) -> tuple[GraphData, FactorGraph, FloatArray]:
         """New graphs and their potentials."""
         data = self._read_data(X)
         graph, features, base = self._compile(data)
         u = features.forward(self.parameters_)
+        base = self._layout().with_offsets(data, graph, base, read_node_offsets(offset, data, self._classes()))
         return data, graph, u if base is None else u + base
 
     @property
@@ -380,13 +395,13 @@ class GraphCRF(ListInput, GraphModel):
         return self._layout().node_marginals(data, graph, graph.infer(u, self._engine, **self._options()).marginals)
 
     @one_warning()
-    def predict(self, X: Graphs) -> list[PerNode]:
+    def predict(self, X: Graphs, offset: Offsets = None) -> list[PerNode]:
         """The labelling of each graph that `decoding` asks for: an array of labels, or a dict of them by type.
 
         Where exact inference does not fit into memory or the engine is approximate, ``"map"`` is what maximum flows (two
         labels, edges) or max-product find.
         """
-        data, graph, u = self._read(X)
+        data, graph, u = self._read(X, offset)
         return self._layout().named(data, self._best(data, graph, u))
 
     def _best(self, data: GraphData, graph: FactorGraph, u: FloatArray) -> IntArray:
@@ -398,14 +413,14 @@ class GraphCRF(ListInput, GraphModel):
         return states
 
     @one_warning()
-    def predict_kbest(self, X: Graphs, k: int) -> list[list[tuple[PerNode, float]]]:
+    def predict_kbest(self, X: Graphs, k: int, offset: Offsets = None) -> list[list[tuple[PerNode, float]]]:
         """The k most probable labellings of each graph, best first, each with its log-probability (Lawler's algorithm).
 
         Labellings are as `predict` gives them. Best ones are exact, and refused where that does not fit into memory.
         """
         out = []
-        for x in X:
-            data, graph, u = self._read([x])
+        for i, x in enumerate(X):
+            data, graph, u = self._read([x], None if offset is None else [offset[i]])
             states, scores = k_best_configurations(graph, u, k, **self._memory())
             log_z = float(graph.log_partition(u, self._engine, **self._options())[0])
             named = [self._layout().named(data, row)[0] for row in states]
@@ -446,15 +461,15 @@ class GraphCRF(ListInput, GraphModel):
         return scored.explain(range(whole.n_variables), P, range(whole.n_variables), labels)
 
     @one_warning()
-    def predict_marginals(self, X: Graphs) -> list[PerNode]:
+    def predict_marginals(self, X: Graphs, offset: Offsets = None) -> list[PerNode]:
         """For each graph, probabilities of the labels of its nodes, (n_nodes, n_labels), or a dict of those by type."""
-        data, graph, u = self._read(X)
+        data, graph, u = self._read(X, offset)
         return data.split(self._marginals(data, graph, u))
 
     @one_warning()
-    def log_likelihood(self, X: Graphs, y: NodeLabels) -> FloatArray:
+    def log_likelihood(self, X: Graphs, y: NodeLabels, offset: Offsets = None) -> FloatArray:
         """log p of the known labels of each graph."""
-        data, graph, u = self._read(X)
+        data, graph, u = self._read(X, offset)
         labels = self._labels(y, data)
         evidence = Evidence(graph, labels.codes, labels.sets)
         inside = evidence.log_weights(u, self._engine, **self._options())[0]
@@ -464,9 +479,9 @@ class GraphCRF(ListInput, GraphModel):
         return read_labels(y, data, self._classes(), unseen, certain=self.classes is not None)
 
     @one_warning()
-    def score(self, X: Graphs, y: NodeLabels) -> float:
+    def score(self, X: Graphs, y: NodeLabels, offset: Offsets = None) -> float:
         """The share of right labels, one of the set where y has a set; unknown ones do not count."""
-        data, graph, u = self._read(X)
+        data, graph, u = self._read(X, offset)
         right = self._labels(y, data, unseen=True).right(self._best(data, graph, u))
         if not len(right):
             raise ValueError("y holds no label at all, and a score needs one")
@@ -484,9 +499,9 @@ class GraphCRF(ListInput, GraphModel):
             return log_partition_bounds(graph, u, self._engine, **self._options())
         return graph.log_partition(u, self._engine, **self._options())
 
-    def sample(self, X: Graphs, size: int = 1, random_state: RandomState = None) -> list[PerNode]:
+    def sample(self, X: Graphs, size: int = 1, random_state: RandomState = None, offset: Offsets = None) -> list[PerNode]:
         """`size` labellings of each graph: arrays (n_nodes, size), or dicts of those by type. Exact only."""
-        data, graph, u = self._read(X)
+        data, graph, u = self._read(X, offset)
         return self._layout().named(data, graph.sample(u, size, random_state, **self._memory()).T)
 
     def standard_errors(

@@ -14,6 +14,7 @@ from ...core.results import FloatArray, IntArray
 from ...core.types import LabelArray
 from ...objectives.constraints.named import FACTORS, TRANSITIONS, NamedWeights
 from ..data.graphs import NODE, GraphData, Kind, base_tables, flat_base
+from ..data.offsets import NodeOffsets
 from ..features.statistics import symmetric_basis
 from ..features.tied_tables import TableType, TiedTables
 from ..structure.factor_graph import FactorGraph
@@ -68,6 +69,22 @@ class KindLayout:
                 first += len(scopes)
         features = TiedTables(graph, types, size=start)
         return graph, features, flat_base(graph, numbers, base_tables(tables, self.kinds, self.classes))
+
+    def with_offsets(
+        self, data: GraphData, graph: FactorGraph, base: FloatArray | None, offsets: NodeOffsets | None
+    ) -> FloatArray | None:
+        """What is added to the potentials, with the offsets of nodes: on the tables that every node has for itself."""
+        if offsets is None:
+            return base
+        out, first = np.zeros(graph.size) if base is None else base.copy(), 0
+        for kind in self.kinds:
+            scopes = data.factors[kind][0] if kind in data.factors else np.zeros((0, 1), np.int64)
+            if kind[0] == NODE and len(scopes):
+                nodes = np.flatnonzero(data.codes == data.node_types.index(kind[1]))
+                rows = offsets[kind[1]][np.searchsorted(nodes, scopes[:, 0])]
+                out[graph.offsets[first : first + len(scopes), None] + np.arange(rows.shape[1])] += rows
+            first += len(scopes)
+        return out
 
     def split(self, values: FloatArray) -> dict[Kind, FloatArray]:
         """A number for each weight as tables by kind, (n_features, labels of the first node, ...)."""

@@ -14,21 +14,17 @@ from ..structure.general import Matching
 from .batches import UNMATCHED, Batch
 
 
-def read_matchings(y: Any, batches: list[Batch]) -> list[IntArray]:
-    """For each batch, rows of columns or partners, or tables of zeros and ones; edges are read too, as lists of pairs."""
+def check_length(y: Any, batches: list[Batch]) -> None:
+    """Raise a ValueError unless y has a matching for each example."""
     count = sum(len(batch.places) for batch in batches)
     if not isinstance(y, Sequence | np.ndarray) or len(y) != count:
         raise ValueError(f"y must have a matching for each of {count} examples")
-    out = []
-    for batch in batches:
-        rows = np.array([_read(y[i], batch, i) for i in batch.places], dtype=np.int64)
-        if batch.forbidden is not None:
-            _check_allowed(batch, rows)
-        out.append(rows)
-    return out
 
 
-def _check_allowed(batch: Batch, rows: IntArray) -> None:
+def check_allowed(batch: Batch, rows: IntArray) -> None:
+    """Raise a ValueError if a matching has an edge that is forbidden."""
+    if batch.forbidden is None:
+        return
     wrong = (batch.structure.indicators(rows) > 0.0) & np.asarray(batch.forbidden)
     if wrong.any():
         b, e = np.argwhere(wrong)[0].tolist()
@@ -38,7 +34,8 @@ def _check_allowed(batch: Batch, rows: IntArray) -> None:
         )
 
 
-def _read(value: Any, batch: Batch, i: int) -> IntArray:
+def read_matching(value: Any, batch: Batch, i: int) -> IntArray:
+    """A row of columns or partners, or a table of zeros and ones, of example i; edges are read too, as lists of pairs."""
     s = batch.structure
     if not isinstance(s, BMatching):
         return _row(value, s, i)

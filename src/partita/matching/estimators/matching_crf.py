@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +27,7 @@ from ...objectives.restricted import restricted, smooth_point
 from ...objectives.uncertainty import FIT_AGAIN, METHODS
 from ...report.tables import CoefficientTable
 from ...solvers.frank_wolfe import BlockFrankWolfe
-from ..data import Batch, read_matchings
+from ..data import Batch, Known, read_known
 from ..objective.exact import ExactMatchingLikelihood, is_cheap, matching_errors, separated
 from ..objective.likelihood import Group, MatchingLikelihood
 from .checks import edges_of_vertices, entropy_weight, pairs_that_cannot_be, simplest
@@ -132,7 +133,9 @@ class MatchingCRF(MatchingModel, StreamedExamples):
     would add nothing). Give a row of ones among your own to have it too. The penalty is on all parameters, this one too.
     A side may then also have no vertex at all. Where `b` is above one, they count for each edge that is missing to b.
 
-    y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs. Where `b` is
+    y is a list of matchings: for each row its column, or for each vertex its partner (-1 for none), or pairs. None stands
+    for a partner that is not known (or none), and a set for one of these (-1 in it for none); then the objective has local
+    minima and no certificate. Where `b` is
     above one: tables of zeros and ones, of shape (n, m), symmetric ones (n, n) if not bipartite, or (edges,) where edges are
     given; or pairs (an array of the shape of the table is a table). Exact sums are then over what the vertices of one side
     have left, ``(b + 1)^n`` of them.
@@ -266,7 +269,7 @@ class MatchingCRF(MatchingModel, StreamedExamples):
         batches, layout = self._read(X) if before is None else self._read_new(X)
         objective = after(self._objective(batches, y, sample_weight, before), before)
         target = self.tol * objective.scale  # for each vertex
-        certified = self.l2 > 0.0
+        certified = self.l2 > 0.0 and objective.convex
         start = self._start(objective.size) if before is None else before.mean
         tol = 0.0 if certified else self.tol
         feasible = feasible_weights(self.constraints, NamedWeights.of_features(objective.size, self._names(layout)))
@@ -297,7 +300,7 @@ class MatchingCRF(MatchingModel, StreamedExamples):
         held = is_restricted(self.l1, self.constraints) or self.likelihood_ != "full" or point.objective.center is not None
         if not held and separated(point):
             solution = replace(solution, status=Status.UNBOUNDED)
-        elif not also and self.l2 > 0.0 and self.gap_ > target:
+        elif not also and self.l2 > 0.0 and target < self.gap_ < np.inf:
             also = f"ended with a certificate of {self.gap_:.1e}, above tol for each vertex ({target:.1e})"
         self._store_run(solution)
         self._warn_if_short(solution, also)
@@ -305,18 +308,19 @@ class MatchingCRF(MatchingModel, StreamedExamples):
     def _objective(
         self, batches: list[Batch], y: Matchings, sample_weight: SampleWeight, before: Posterior | None
     ) -> ExactMatchingLikelihood | MatchingLikelihood:
-        matchings = read_matchings(y, batches)
+        matchings = read_known(y, batches)
         weights = check_weights("sample_weight", sample_weight, sum(len(batch.places) for batch in batches))
         groups = [
             Group(
                 batch.structure,
                 batch.features,
-                batch.structure.indicators(rows),
+                _observed(batch, known),
                 weights[batch.places],
                 batch.forbidden,
                 batch.places,
+                known.evidence,
             )
-            for batch, rows in zip(batches, matchings, strict=True)
+            for batch, known in zip(batches, matchings, strict=True)
         ]
         asked = simplest(self.rho) != 1.0 or self._asks_for_blocks
         chosen = self.likelihood if before is None else self.likelihood_
@@ -388,3 +392,11 @@ class MatchingCRF(MatchingModel, StreamedExamples):
         title = f"{type(self).__name__}, l2 = {self.l2:g}, {method} standard errors, {self.status_.name.lower()}"
         table = CoefficientTable.of(self.parameter_names_, self._theta, errors, level, title)
         return table if top is None else table.top(top)
+
+
+def _observed(batch: Batch, known: Known) -> FloatArray:
+    """Zeros and ones of the edges of matchings; zeros where not all is known."""
+    out = np.array(batch.structure.indicators(known.matchings))
+    if known.evidence is not None:
+        out[known.evidence.rows] = 0.0
+    return out

@@ -18,7 +18,7 @@ from ...estimators.data import ListInput
 from ...estimators.loaded import RUN, is_fitted
 from ...estimators.trained import Trained
 from ...report.explanation import Explanation
-from ..data import Batch, Layout, Reading, read_examples, read_matchings
+from ..data import Batch, Layout, Reading, read_examples, read_known
 from ..features import Attribute, parameter_names
 from .checks import check_fitted, simplest
 from .explanation import explain_matching
@@ -192,8 +192,9 @@ class MatchingModel(ListInput, Trained):
         the share of edges that it rightly has or has not, those that are forbidden left out."""
         parts = self._weights(X)
         right = total = 0
-        for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
-            same = batch.right(W, rows)
+        for (batch, W), known in zip(parts, read_known(y, [batch for batch, _ in parts]), strict=True):
+            found, same = batch.structure.best(W), batch.right(W, known.matchings)
+            same = known.right(found, same) if known.evidence is not None else same
             right, total = right + int(same.sum()), total + same.size
         if not total:
             raise ValueError("X has no rows at all (or nothing to decide), and a score needs one")
@@ -213,9 +214,13 @@ class MatchingModel(ListInput, Trained):
         and above the true one, which are infinite where none are known: ``(value, lower, upper)``."""
         parts = self._weights(X)
         found = []
-        for (batch, W), rows in zip(parts, read_matchings(y, [batch for batch, _ in parts]), strict=True):
+        for (batch, W), known in zip(parts, read_known(y, [batch for batch, _ in parts]), strict=True):
             result = self._infer(batch, W)
-            score = batch.structure.score_of(W, rows)
+            score = batch.structure.score_of(W, known.matchings)
+            if known.evidence is not None:
+                inner, excess = known.evidence.weights(W)
+                score = np.array(score)
+                score[known.evidence.rows] = self._infer(batch, inner).log_z - excess
             lower, upper = np.asarray(result.lower), np.asarray(result.upper)
             if bounds and not result.exact and simplest(self.rho) != 0.5:
                 upper = np.minimum(upper, np.asarray(self._infer(batch, W, rho=0.5).upper))

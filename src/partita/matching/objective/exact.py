@@ -69,7 +69,11 @@ class ExactMatchingPoint(MatchingPoint, BoundedPoint):
         def product(v: FloatArray) -> FloatArray:
             out = o.penalty * v
             for group, (W, _) in zip(o.groups, self.found, strict=True):
-                moved = group.structure.covariances(W, group.features.forward(v))
+                image = group.features.forward(v)
+                moved = group.structure.covariances(W, image)
+                if group.evidence is not None:
+                    rows = group.evidence.rows
+                    moved[rows] -= group.structure.covariances(group.evidence.weights(W)[0], image[rows])
                 out = out + group.features.adjoint(group.weights[:, None] * moved)
             return np.asarray(out)
 
@@ -98,8 +102,8 @@ class ExactMatchingPoint(MatchingPoint, BoundedPoint):
     def scores(self) -> FloatArray:
         """The derivatives of the examples' log-likelihoods times their weights, a row each, group by group."""
         out = []
-        for group, (_, result) in zip(self.objective.groups, self.found, strict=True):
-            left = group.weights[:, None] * (group.observed - result.marginals)
+        for k, group in enumerate(self.objective.groups):
+            left = group.weights[:, None] * (group.observed - self.residual(k))
             out += [group.features.example(b).adjoint(row[None]) for b, row in enumerate(left)]
         return np.array(out)
 
@@ -139,7 +143,7 @@ def matching_errors(point: ExactMatchingPoint, method: str) -> FloatArray:
 def separated(point: ExactMatchingPoint) -> bool:
     """Whether the data, without a penalty, drive some weights to infinity: next to no information is left along them."""
     o = point.objective
-    if o.l2 > 0.0 or o.size > LOOKED_AT:
+    if o.l2 > 0.0 or not o.convex or o.size > LOOKED_AT:
         return False
     values, Q = np.linalg.eigh(_hessian(o.at(np.zeros(o.size))))
     keep = values > SINGULAR * values[-1]

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from ...objectives.batches import SumOverExamples
 from ...objectives.dual_blocks import DualBlocks
 from ...objectives.penalized import DotRay, PenalizedPoint, diagonal_scaling
 from ..features import EdgeMap, PaddedFeatures
+from ..structure.evidence import Evidence
 from .dual import matching_blocks
 
 
@@ -35,6 +36,7 @@ class Group:
     weights: FloatArray
     forbidden: NDArray[np.bool_] | None = None
     places: Sequence[int] | None = None
+    evidence: Evidence | None = None  # of examples of which not all is known: `observed` is then zero
 
     def potentials(self, theta: FloatArray) -> FloatArray:
         """The weights of edges, -inf where they are forbidden."""
@@ -47,12 +49,18 @@ class Group:
         if not s.is_padded:
             return self
         forbidden = None if self.forbidden is None else s.pad(self.forbidden) > 0.0
+        evidence = self.evidence
+        if evidence is not None:
+            out = s.pad(evidence.demands == -np.inf) > 0.0
+            demands = np.where(out, -np.inf, s.pad(np.maximum(evidence.demands, 0.0)))
+            evidence = evidence._replace(demands=demands)
         return replace(
             self,
             structure=s.padded,
             features=PaddedFeatures(self.features, s),
             observed=s.pad(self.observed),
             forbidden=forbidden,
+            evidence=evidence,
         )
 
     def take(self, rows: IntArray) -> Group:
@@ -60,13 +68,16 @@ class Group:
         forbidden = None if self.forbidden is None else self.forbidden[rows]
         places = None if self.places is None else [self.places[b] for b in rows.tolist()]
         data = self.features.take(rows), self.observed[rows], self.weights[rows]
-        return Group(self.structure, *data, forbidden, places)
+        evidence = None if self.evidence is None else self.evidence.take(rows)
+        return Group(self.structure, *data, forbidden, places, evidence)
 
     @property
     def excess(self) -> float:
         """What `squared` adds to the sum of log Z."""
-        s = self.structure
-        return float(self.weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.is_padded else 0.0
+        s, weights = self.structure, self.weights.copy()
+        if self.evidence is not None:
+            weights[self.evidence.rows] = 0.0  # it is taken off again with what is known
+        return float(weights.sum()) * math.lgamma(abs(s.n - s.m) + 1.0) if s.is_padded else 0.0
 
 
 class MatchingObjective(SumOverExamples):
@@ -101,6 +112,7 @@ class MatchingObjective(SumOverExamples):
             (g.features.adjoint(g.weights[:, None] * g.observed) for g in self.groups), start=np.zeros(self.size)
         )
         self.scale: float = float(held_down(self.weights) @ self._vertices)
+        self.convex = all(g.evidence is None for g in self.groups)
         #: What is taken from all values.
         self.excess: float = 0.0
 
@@ -123,18 +135,27 @@ class MatchingObjective(SumOverExamples):
         return twin
 
     def evaluate(self, theta: FloatArray) -> tuple[float, list[FloatArray]]:
-        value, found = -self.excess, self.infer(theta)
-        for group, (_, result) in zip(self.groups, found, strict=True):
-            value += float(group.weights @ result.free_energy)
-        residual = [
-            group.weights[:, None] * (result.marginals - group.observed)
-            for group, (_, result) in zip(self.groups, found, strict=True)
+        point: Any = self.at(theta)
+        return point.value, [
+            group.weights[:, None] * (point.residual(k) - group.observed) for k, group in enumerate(self.groups)
         ]
-        return value - float(self.observed @ theta), residual
 
     def pull_back(self, residual: Sequence[FloatArray]) -> FloatArray:
         parts = [group.features.adjoint(part) for group, part in zip(self.groups, residual, strict=True)]
         return np.asarray(sum(parts))
+
+    def known(self, k: int, W: FloatArray) -> Result | None:
+        """What is inferred of the matchings that agree with what is known, of the examples of group k where not all is."""
+        evidence = self.groups[k].evidence
+        if evidence is None:
+            return None
+        weights, excess = evidence.weights(W)
+        result = self.infer_known(k, weights)
+        return replace(result, log_z=result.log_z - excess, free_energy=result.free_energy - excess, lower=None, upper=None)
+
+    def infer_known(self, k: int, W: FloatArray) -> Result:
+        """What is inferred from weights of examples of group k."""
+        return cast(Result, self.groups[k].structure.free_energy(W))
 
     @abstractmethod
     def infer(self, theta: FloatArray) -> list[tuple[FloatArray, Result]]:
@@ -178,6 +199,9 @@ class MatchingLikelihood(MatchingObjective):
         self._given = list(groups)
         self.excess = sum(group.excess for group in groups)
         self._messages: list[Any] = [None] * len(self.groups)
+        self._inner: list[Any] = [None] * len(self.groups)
+        if not self.convex:  # of which there is no dual
+            self.capabilities = self.capabilities - {Capability.BLOCKS}
 
     @property
     def dense_cost(self) -> float:
@@ -193,6 +217,13 @@ class MatchingLikelihood(MatchingObjective):
                 self._messages[k] = result.messages
                 found.append((W, result))
         return found
+
+    def infer_known(self, k: int, W: FloatArray) -> Result:
+        structure = self.groups[k].structure
+        with holding():
+            result = structure.free_energy(W, self._inner[k], tol=self.tol * structure.n_vertices, **self.options)
+        self._inner[k] = result.messages
+        return cast(Result, result)
 
     def blocks(self, oracle: Callable[..., Any] | None = None) -> DualBlocks:
         """The dual, at its start; `oracle` makes solvers for best matchings from structures."""
@@ -215,16 +246,29 @@ class MatchingPoint(PenalizedPoint):
         self.objective, self.parameters = objective, theta
         self.found: list[tuple[FloatArray, Result]] = objective.infer(theta)
         value = -float(objective.observed @ theta) + objective.penalty_value(theta) - objective.excess
-        for group, (_, result) in zip(objective.groups, self.found, strict=True):
+        #: Of each group, what is inferred given what is known, where not all is.
+        self.inside: list[Result | None] = [objective.known(k, W) for k, (W, _) in enumerate(self.found)]
+        for group, (_, result), inside in zip(objective.groups, self.found, self.inside, strict=True):
             value += float(group.weights @ result.free_energy)
+            if inside is not None and group.evidence is not None:
+                value -= float(group.weights[group.evidence.rows] @ inside.free_energy)
         self.value = value
+
+    def residual(self, k: int) -> FloatArray:
+        """Probabilities of the edges of group k, less those given what is known where not all is."""
+        P, inside, evidence = self.found[k][1].marginals, self.inside[k], self.objective.groups[k].evidence
+        if inside is None or evidence is None:
+            return np.asarray(P)
+        P = P.copy()
+        P[evidence.rows] -= inside.marginals
+        return np.asarray(P)
 
     @cached_property
     def gradient(self) -> FloatArray:
         o = self.objective
         out = o.penalty_gradient(self.parameters) - o.observed
-        for group, (_, result) in zip(o.groups, self.found, strict=True):
-            out += group.features.adjoint(group.weights[:, None] * result.marginals)
+        for k, group in enumerate(o.groups):
+            out += group.features.adjoint(group.weights[:, None] * self.residual(k))
         return out
 
     @cached_property

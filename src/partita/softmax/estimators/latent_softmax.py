@@ -28,6 +28,7 @@ from ...estimators.class_sets import encode_examples, read_class_sets, set_weigh
 from ...estimators.classifier import ClassProbabilities
 from ...estimators.data import prediction_data
 from ...estimators.loaded import RUN, check_array, check_columns, check_labels, check_run, is_fitted
+from ...estimators.offsets import read_offset
 from ...estimators.restarts import end_values
 from ...estimators.restrictions import RESTRICTIONS, check_errors, feasible_weights, is_restricted
 from ...estimators.streaming import Posterior, Streamed, precision_at
@@ -67,19 +68,24 @@ def latent_objective(
     l2: float | FloatArray = 1.0,
     fit_intercept: bool = True,
     weights: SampleWeight = None,
+    offset: FloatArray | None = None,
     workers: Workers | None = None,
 ) -> LatentLikelihood:
     """The objective that `LatentSoftmax` minimises, for use with `partita.minimize`.
 
     ``allowed`` is an array of bool, (examples, classes): which classes an example may have. The states are the pairs of a
-    class and a hidden state, the hidden state last. `l2` is one number or one for each column.
+    class and a hidden state, the hidden state last. `l2` is one number or one for each column. `offset` is added to the
+    scores of classes, (examples, classes).
     """
     classes = np.asarray(allowed)
     features = linear_map(X, classes.shape[1] * int(n_hidden), fit_intercept, workers or Workers(1))
     possible = np.repeat(classes, n_hidden, axis=1)
     columns = np.broadcast_to(l2, (features.n_outputs, features.n_columns))
     penalty = features.pack(columns, np.zeros(features.n_outputs))
-    return LatentLikelihood(features, Categorical(possible.shape[1]), possible, weights=weights, penalty=penalty)
+    structure = Categorical(possible.shape[1])
+    if offset is not None:
+        structure = structure.with_offset(np.repeat(offset, n_hidden, axis=1))
+    return LatentLikelihood(features, structure, possible, weights=weights, penalty=penalty)
 
 
 def _init(name: str, value: Any) -> None:
@@ -249,9 +255,12 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         return tags
 
     @training
-    def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> Self:
-        """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing."""
-        return self._learn(None, X, y, sample_weight, None, True)
+    def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None, offset: ArrayLike | None = None) -> Self:
+        """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing.
+
+        `offset` is added to the scores of classes, as in `SoftmaxRegression`.
+        """
+        return self._learn(None, X, y, sample_weight, None, True, offset)
 
     @training
     def partial_fit(
@@ -269,7 +278,7 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         if isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} needs all labels at once; give partial_fit a dict")
         known = None if classes is None else stream_classes(classes, vars(self).get("classes_"))
-        return self._take_piece(X, y, sample_weight, known, False)
+        return self._take_piece(X, y, sample_weight, known, False, None)
 
     def _posterior(self) -> Posterior | None:
         """What is known so far: weights on columns in standard units, then intercepts, and a precision for each."""
@@ -282,7 +291,7 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         return StandardColumns.known(self.column_mean_, self.column_spread_, float(self.l2))
 
     def _learn(self, before: Posterior | None, *data: Any) -> Self:
-        X, y, sample_weight, stated, rotate = data
+        X, y, sample_weight, stated, rotate, offset = data
         if before is not None:
             return self._learn_more(before, X, y, sample_weight)
         rows, classes, allowed = read_class_sets(self, X, y)
@@ -296,7 +305,8 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         if not isinstance(self.init, str):
             given = given_start(self.init, classes, self.n_hidden, rows.shape[1], bool(self.fit_intercept))
         rotate = rotate and not is_restricted(self.l1, self.constraints)  # which are about single columns
-        problem = self._problem(rows, classes, allowed, weights, rotate)
+        added = read_offset(offset, len(allowed), len(classes))
+        problem = self._problem(rows, classes, allowed, weights, rotate, added)
         best, solutions = self._minimize_from(
             problem.target, self._starts(problem, given), self._chosen_solver(problem.objective), self.n_jobs
         )
@@ -325,10 +335,16 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         return check_weights("class_weight times sample_weight", weights, len(allowed))
 
     def _problem(
-        self, rows: Any, classes: LabelArray, allowed: NDArray[np.bool_], weights: FloatArray, rotate: bool
+        self,
+        rows: Any,
+        classes: LabelArray,
+        allowed: NDArray[np.bool_],
+        weights: FloatArray,
+        rotate: bool,
+        offset: FloatArray | None,
     ) -> Problem:
         columns = StandardColumns(rows, weights, float(self.l2), bool(self.fit_intercept), rotate)
-        objective = self._objective(columns, columns.rows, allowed, weights)
+        objective = self._objective(columns, columns.rows, allowed, weights, offset)
         features = linear(objective)
         units = features.pack(np.tile(1.0 / columns.spread, (features.n_outputs, 1)), np.ones(features.n_outputs))
         l1 = self.l1 * units
@@ -341,7 +357,12 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         return Problem(classes, columns, objective, restricted(objective, l1, inside), feasible)
 
     def _objective(
-        self, columns: StandardColumns, rows: Any, allowed: NDArray[np.bool_], weights: FloatArray
+        self,
+        columns: StandardColumns,
+        rows: Any,
+        allowed: NDArray[np.bool_],
+        weights: FloatArray,
+        offset: FloatArray | None = None,
     ) -> LatentLikelihood:
         return latent_objective(
             *(rows, allowed),
@@ -349,6 +370,7 @@ class LatentSoftmax(ClassProbabilities, Streamed):
             l2=columns.penalty,
             fit_intercept=bool(self.fit_intercept),
             weights=weights,
+            offset=offset,
             workers=Workers(self.n_jobs if self.n_init == 1 else 1),  # starts or examples in parallel, not both
         )
 
@@ -468,12 +490,15 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         if not isinstance(self.init, str) and self.n_init != 1:
             raise ValueError(f"n_init must be 1 when init is an array, got {self.n_init}: all starts would be the same")
 
-    def _log_hidden(self, X: MatrixLike) -> FloatArray:
+    def _log_hidden(self, X: MatrixLike, offset: ArrayLike | None = None) -> FloatArray:
         """log p(y, h | x)."""
         check_is_fitted(self)
         rows = prediction_data(self, X)
         coefficients = self.coef_.reshape(-1, self.coef_.shape[2])
         scores = np.asarray(safe_sparse_dot(rows, coefficients.T, dense_output=True)) + self.intercept_.ravel()
+        added = read_offset(offset, len(scores), len(self.classes_))
+        if added is not None:
+            scores += np.repeat(added, self.intercept_.shape[1], axis=1)
         scores -= Categorical(len(coefficients)).log_partition(scores)[:, None]
         return np.asarray(scores.reshape(-1, *self.intercept_.shape))
 
@@ -485,9 +510,9 @@ class LatentSoftmax(ClassProbabilities, Streamed):
         joint = self._log_hidden(X)
         return normalized(np.exp(joint.reshape(len(joint), -1))).reshape(joint.shape)
 
-    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+    def predict_log_proba(self, X: MatrixLike, offset: ArrayLike | None = None) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        return np.asarray(np.minimum(np.logaddexp.reduce(self._log_hidden(X), axis=2), 0.0))
+        return np.asarray(np.minimum(np.logaddexp.reduce(self._log_hidden(X, offset), axis=2), 0.0))
 
     def explain(self, X: MatrixLike) -> Explanation:
         """Which columns pushed which class, for each row of X (or one row as a vector). ``print`` the answer.

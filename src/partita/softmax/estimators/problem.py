@@ -18,6 +18,7 @@ from ...core.types import LabelArray, Labels, MatrixLike, SampleWeight
 from ...core.validation import check_weights
 from ...estimators.class_sets import has_sets, read_class_sets, set_weights
 from ...estimators.data import class_codes, training_data, warn_weightless
+from ...estimators.offsets import check_observed, read_offset
 from ...objectives.constraints.constrained import Constrained, ConstrainedPoint
 from ...objectives.constraints.constraint import Constraint
 from ...objectives.constraints.named import NamedWeights
@@ -50,24 +51,33 @@ class Model(NamedTuple):
     prior: ArrayLike | None = None
     n_jobs: int | None = None
 
-    def likelihood(self, X: Any, codes: IntArray, n_classes: int, weights: Any) -> Likelihood:
+    def likelihood(
+        self, X: Any, codes: IntArray, n_classes: int, weights: Any, offset: FloatArray | None = None
+    ) -> Likelihood:
         """The likelihood of these data with the quadratic penalty. Two classes have one coefficient vector."""
         workers = Workers(self.n_jobs)
         features = linear_map(X, 1 if n_classes == 2 else n_classes, self.fit_intercept, workers)
         structure = Binary(self.prior) if n_classes == 2 else Categorical(n_classes, self.prior)
+        if offset is not None:
+            structure = structure.with_offset(offset if n_classes > 2 else offset[:, 1:] - offset[:, :1])
         penalty = self.l2 * self.penalised(features)
         return Likelihood(features, structure, codes, weights=weights, penalty=penalty, workers=workers)
 
-    def objective(self, X: Any, codes: IntArray, n_classes: int, weights: Any) -> Likelihood | ElasticNet:
+    def objective(
+        self, X: Any, codes: IntArray, n_classes: int, weights: Any, offset: FloatArray | None = None
+    ) -> Likelihood | ElasticNet:
         """What is minimised: the likelihood, and with l1 > 0 that penalty too."""
-        likelihood = self.likelihood(X, codes, n_classes, weights)
+        likelihood = self.likelihood(X, codes, n_classes, weights, offset)
         return ElasticNet(likelihood, self.l1 * self.penalised(linear(likelihood))) if self.l1 > 0.0 else likelihood
 
-    def of_sets(self, X: Any, allowed: NDArray[np.bool_], weights: Any) -> LatentLikelihood:
+    def of_sets(
+        self, X: Any, allowed: NDArray[np.bool_], weights: Any, offset: FloatArray | None = None
+    ) -> LatentLikelihood:
         """The likelihood where of each example only a set of classes is known: not convex."""
         workers, n_classes = Workers(self.n_jobs), allowed.shape[1]
         features = linear_map(X, n_classes, self.fit_intercept, workers)
         penalty, structure = self.l2 * self.penalised(features), Categorical(n_classes, self.prior)
+        structure = structure if offset is None else structure.with_offset(offset)
         return LatentLikelihood(features, structure, allowed, weights=weights, penalty=penalty, workers=workers)
 
     def penalised(self, features: LinearMap) -> FloatArray:
@@ -102,19 +112,27 @@ class Examples(NamedTuple):
     codes: IntArray
     weights: FloatArray
     allowed: NDArray[np.bool_] | None = None
+    offset: FloatArray | None = None  # what is added to the scores of classes
+
+    def with_offset(self, offset: Any) -> Examples:
+        """The same with offsets as users give them."""
+        found = read_offset(offset, len(self.codes), len(self.classes))
+        if self.allowed is None:  # else the objective sees to it
+            check_observed(found, self.codes, self.weights)
+        return self._replace(offset=found)
 
     def objective(self, model: Model, X: Any) -> AnyObjective:
         """What a model minimises on these examples, whose rows are those of X."""
         if self.allowed is None:
-            return model.objective(X, self.codes, len(self.classes), self.weights)
+            return model.objective(X, self.codes, len(self.classes), self.weights, self.offset)
         likelihood = self.likelihood(model, X)
         return L1(likelihood, model.l1 * model.penalised(linear(likelihood))) if model.l1 > 0.0 else likelihood
 
     def likelihood(self, model: Model, X: Any) -> SoftmaxObjective[Any]:
         """The same without l1."""
         if self.allowed is None:
-            return model.likelihood(X, self.codes, len(self.classes), self.weights)
-        return model.of_sets(X, self.allowed, self.weights)
+            return model.likelihood(X, self.codes, len(self.classes), self.weights, self.offset)
+        return model.of_sets(X, self.allowed, self.weights, self.offset)
 
     @property
     def labels(self) -> list[Any]:

@@ -30,6 +30,7 @@ from ...estimators.loaded import (
     check_whole,
     is_fitted,
 )
+from ...estimators.offsets import read_offset
 from ...estimators.streaming import learn_pieces
 from ...estimators.trained import Trained, solver_like, training
 from ...objectives.constraints.constraint import Constraint
@@ -214,13 +215,20 @@ class SoftmaxRegression(ClassProbabilities, Trained):
         return Model(self.l2, self.l1, self.fit_intercept, self.penalize_intercept, self.prior, self.n_jobs)
 
     @training
-    def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None) -> Self:
+    def fit(self, X: MatrixLike, y: Labels, sample_weight: SampleWeight = None, offset: ArrayLike | None = None) -> Self:
         """Fit to X (dense or sparse, n_samples x n_features) and labels y. A failed fit changes nothing.
 
-        An entry of y is a class, a set of classes (one of these), or None (any).
+        Parameters
+        ----------
+        X, sample_weight
+        y : array
+            An entry is a class, a set of classes (one of these), or None (any).
+        offset : array of shape (n_samples, n_classes), or (n_samples,) for two classes, optional
+            Added to the scores of the classes (to the log-odds of the second): a feature of weight 1, or the logarithm of a
+            base measure h(y) of each example. -inf forbids. Predictions take it too, by the same name.
         """
         model = self._model()
-        data = read_examples(self, X, y, sample_weight, self.class_weight)
+        data = read_examples(self, X, y, sample_weight, self.class_weight).with_offset(offset)
         if data.allowed is None:  # else the objective sees to it
             model.check_prior(data.classes, data.codes)
         problem = Problem.of(model, data, check_constraints(self.constraints), self._column_names())
@@ -326,23 +334,25 @@ class SoftmaxRegression(ClassProbabilities, Trained):
         learn_pieces(self, batches, lambda batch: self.partial_fit(batch[0], batch[1], classes, *batch[2:]), "batches")
         return self
 
-    def decision_function(self, X: MatrixLike) -> FloatArray:
+    def decision_function(self, X: MatrixLike, offset: ArrayLike | None = None) -> FloatArray:
         """Scores log h(y) + coef . x + intercept, (n_samples, n_classes), or the log-odds (n_samples,) for two classes."""
         check_is_fitted(self)
         rows = prediction_data(self, X)
         scores = np.asarray(safe_sparse_dot(rows, self.coef_.T, dense_output=True)) + self.intercept_
+        added = read_offset(offset, len(scores), len(self.classes_))
         if len(self.classes_) == 2:
-            return np.asarray(scores[:, 0] + (self.log_prior_[1] - self.log_prior_[0]))
-        return np.asarray(scores + self.log_prior_)
+            more = 0.0 if added is None else added[:, 1] - added[:, 0]
+            return np.asarray(scores[:, 0] + (self.log_prior_[1] - self.log_prior_[0]) + more)
+        return np.asarray(scores + self.log_prior_ + (0.0 if added is None else added))
 
     def predict(self, X: MatrixLike, **more: Any) -> LabelArray:
         """The most probable class."""
         scores = self.decision_function(X, **more)
         return np.asarray(self.classes_[(scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(1)])
 
-    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+    def predict_log_proba(self, X: MatrixLike, offset: ArrayLike | None = None) -> FloatArray:
         """Log-probabilities, (n_samples, n_classes), in the order of `classes_`."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         if scores.ndim == 1:
             return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         return scores - Categorical(scores.shape[1]).log_partition(scores)[:, None]
