@@ -255,8 +255,8 @@ SOLVERS: dict[str, Any] = {
     "steepest": "steepest",
     "majorize": "majorize",
     "majorize, low rank": pt.Majorize(rank=2),
-    "sgd": pt.SGD(batch_size=5),
-    "stochastic": pt.StochasticBound(batch_size=5),
+    "sgd": pt.SGD(batch_size=5, patience=20),  # steps that shrink gain less in a few epochs than their noise
+    "stochastic": pt.StochasticBound(batch_size=5, patience=20),
     "stochastic_start": pt.StochasticStart(pt.LBFGS()),
     "em": "em",
     "block_frank_wolfe": "block_frank_wolfe",
@@ -486,7 +486,13 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
 
 
 #: Where there is nothing to ask for, and why. A star stands for all estimators, or all rows of a group.
-REASONS: dict[tuple[str, str], str] = {}
+REASONS: dict[tuple[str, str], str] = {
+    ("BayesianNetwork", f"solver: {solver}"): (
+        "Without hidden variables the optimum is a quotient of counts, and with them every M-step is one: there is no gradient "
+        "whose noise a step would have to average out."
+    )
+    for solver in STOCHASTIC
+}
 
 
 def reason(name: str, row: tuple[str, str]) -> str:
