@@ -488,8 +488,8 @@ ROWS: dict[tuple[str, str], Callable[[str], None]] = {
 #: Where there is nothing to ask for, and why. A star stands for all estimators, or all rows of a group.
 REASONS: dict[tuple[str, str], str] = {
     ("BayesianNetwork", f"solver: {solver}"): (
-        "Without hidden variables the optimum is a quotient of counts, and with them every M-step is one: there is no gradient "
-        "whose noise a step would have to average out."
+        "Without hidden variables the optimum is a quotient of counts, and with them every M-step is one: there is no "
+        "gradient whose noise a step would have to average out."
     )
     for solver in STOCHASTIC
 }
