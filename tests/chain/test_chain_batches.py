@@ -23,7 +23,7 @@ from partita import (
 from partita.chain.features.chain import ChainFeatures, take_pieces
 from partita.chain.features.pairs import label_indicator, state_pairs
 from partita.chain.objective.sweeps import ChainSweeps
-from partita.core import Workers
+from partita.core import Capability, Workers
 from partita.estimators.convergence import FAR_STALLED
 from partita.objectives import ChainLikelihood
 
@@ -188,8 +188,11 @@ def test_what_chains_do_not_offer_is_refused():
     wide = chains(attributes=100)
     with pytest.raises(ValueError, match="bound must be 'hessian' here, where no quadratic bound is known as a matrix"):
         minimize(wide, solver=StochasticBound(curvature="ema"))
-    with pytest.raises(ValueError, match="curvature must be 'fixed' or 'ema' here"):
+    with pytest.raises(CapabilityError, match="a quadratic upper bound"):
         minimize(wide, solver=StochasticBound(curvature="batch"))
+    if Capability.LOW_RANK_BOUND not in objective.capabilities:
+        with pytest.raises(CapabilityError, match="a low-rank quadratic upper bound"):
+            minimize(objective, solver=StochasticBound(curvature="batch", rank=2))
 
 
 @pytest.mark.parametrize(("curvature", "excess"), [("ema", 0.02), ("batch", 0.1)])  # the latter is biased

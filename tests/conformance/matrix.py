@@ -291,8 +291,8 @@ SOLVERS: dict[str, Any] = {
     "steepest": "steepest",
     "majorize": "majorize",
     "majorize, low rank": pt.Majorize(rank=2),
-    "sgd": pt.SGD(batch_size=5),
-    "stochastic": pt.StochasticBound(batch_size=5),
+    "sgd": pt.SGD(batch_size=5, patience=20),  # steps that shrink gain less in a few epochs than their noise
+    "stochastic": pt.StochasticBound(batch_size=5, patience=20),
     "stochastic_start": pt.StochasticStart(pt.LBFGS()),
     "em": "em",
     "block_frank_wolfe": "block_frank_wolfe",
@@ -657,6 +657,13 @@ REASONS: dict[tuple[str, str], str] = {
         "OracleCRF",
         "penalty: l1 alone",
     ): "The dual divides by l2: with l1 alone it is no quadratic, and its parameters may be infinite.",
+    **{
+        ("BayesianNetwork", f"solver: {solver}"): (
+            "Without hidden variables the optimum is a quotient of counts, and with them every M-step is one: there is no "
+            "gradient whose noise a step would have to average out."
+        )
+        for solver in STOCHASTIC
+    },
 }
 
 

@@ -163,7 +163,7 @@ def test_what_pieces_cannot_learn_is_refused():
     with pytest.raises(ValueError, match="does not support solver 'block_frank_wolfe'"):
         pt.MarkovNetwork.ising(zoo.PATH, l2=0.1, likelihood="bethe", solver="block_frank_wolfe").partial_fit(states)
     model = pt.MarkovNetwork.ising(zoo.PATH, likelihood="pseudo").fit(states)
-    with pytest.raises(ValueError, match="whose curvature is not known"):
+    with pytest.raises(ValueError, match="whose curvature along each weight is not known"):
         model.set_params(likelihood="full").partial_fit(states)
 
 

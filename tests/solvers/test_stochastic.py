@@ -12,7 +12,6 @@ from sklearn.preprocessing import scale
 
 from partita import (
     SGD,
-    CapabilityError,
     ConjugateGradient,
     ConvergenceWarning,
     SoftmaxRegression,
@@ -361,11 +360,12 @@ def test_the_estimators_seed_reaches_a_solver_object(rng):
     np.testing.assert_array_equal(coefs[0], coefs[2])
 
 
-def test_a_linear_term_keeps_stochastic_solvers_away(rng):
-    features = LabelFeatures(rng.standard_normal((5, 3, 2)))
-    objective = Likelihood(features, Categorical(3), np.zeros(5, int), linear=np.ones(2))
-    with pytest.raises(CapabilityError, match="mini-batches"):
-        minimize(objective, solver="stochastic")
+def test_a_linear_term_is_shared_out(rng):
+    features = LabelFeatures(rng.standard_normal((60, 3, 2)))
+    objective = Likelihood(features, Categorical(3), np.zeros(60, int), linear=np.array([5.0, -3.0]), penalty=1.0)
+    best = minimize(objective, solver="newton", tol=1e-10).value
+    found = minimize(objective, solver=SGD(method="saga", batch_size=10, patience=500), max_iter=300, tol=1e-8)
+    assert found.value - best <= 1e-6 * abs(best)
 
 
 def _quietly(model, X, y):

@@ -150,8 +150,9 @@ class Streamed(FromStream):
         precision: FloatArray | None = vars(self).get("precision_")
         if precision is None:
             raise ValueError(
-                "partial_fit cannot continue this fit, whose curvature is not known (it was made by a solver of the dual, "
-                "or by an earlier version): fit again, or begin with partial_fit on a new model"
+                "partial_fit cannot continue this fit, whose curvature along each weight is not known (it was made by a "
+                "solver of the dual, by a composite likelihood, on more columns than rows, or by an earlier version): begin "
+                "with partial_fit on a new model"
             )
         return precision
 

@@ -317,13 +317,7 @@ class Parts(ShuffledExamples[Residual, tuple[int, int]]):
 
     def problem(self, lo: int, hi: int) -> Any:
         """The objective of a batch with its share of the penalty."""
-        part = self.part(lo, hi)
-        if Capability.QUADRATIC_BOUND not in part.capabilities:
-            raise ValueError(
-                "curvature must be 'fixed' or 'ema' here: a step by the curvature of its own batch needs a quadratic bound "
-                f"of it, which {type(self.parent).__name__} does not offer for such data"
-            )
-        return part.with_penalty(self.penalty * (self.weight(lo, hi) / self.scale))
+        return self.part(lo, hi).with_penalty(self.penalty * (self.weight(lo, hi) / self.scale))
 
     def curvature(self, rank: int | None = None, method: str = "exact") -> Any:
         """An empty sum of curvature."""

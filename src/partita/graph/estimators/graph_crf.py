@@ -102,6 +102,8 @@ class GraphCRF(ListInput, GraphModel):
         The objective is at most so much above its minimum; inf where that is not known.
     n_oracle_calls_ : int
         With ``solver="block_frank_wolfe"``, how often best configurations were asked for.
+    precision_, n_seen_
+        What `partial_fit` goes on from: the curvature of the objective along each weight, and graphs learned from so far.
     engine_, n_iter_, trace_, status_
 
     Notes

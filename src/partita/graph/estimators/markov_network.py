@@ -130,6 +130,8 @@ class MarkovNetwork(GraphModel):
     likelihood_, beta_, choice_
         With a composite likelihood: that, and the weight of each order; with a `budget`, a dict of its cost, of the
         `efficiency` that is expected (how many times the variances of the `reference`, the costliest order).
+    precision_, n_seen_
+        What `partial_fit` goes on from: the curvature of the objective along each weight, and rows learned from so far.
     n_iter_, trace_, status_
         Of the solver.
 

@@ -109,6 +109,8 @@ class MatchingCRF(MatchingModel, StreamedExamples):
         The objective is at most so much above its minimum.
     n_oracle_calls_ : int
         With ``solver="block_frank_wolfe"``, how often best matchings were asked for.
+    precision_, n_seen_
+        What `partial_fit` goes on from: the curvature of the objective along each weight, and examples learned from so far.
     n_iter_, trace_, status_
 
     Notes

@@ -159,6 +159,8 @@ class LatentSoftmax(ClassProbabilities, Streamed):
     classes_ : array of shape (n_classes,)
     objectives_ : array of shape (n_init,)
         The objective reached from each start; NaN where an interrupt came first.
+    precision_, n_seen_
+        What `partial_fit` goes on from: the curvature of the objective along each weight, and examples learned from so far.
     n_iter_, trace_, status_
         Of the best start.
 

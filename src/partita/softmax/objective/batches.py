@@ -28,8 +28,9 @@ class Batches(ShuffledExamples[FloatArray, slice], Generic[ObjectiveT]):
     def __init__(self, objective: ObjectiveT, random_state: Any = None, validation: float = 0.0) -> None:
         super().__init__(objective, objective.weights, objective.penalty, random_state, validation, objective.slope)
         self.parent = objective
-        self._blocks = RowBlocks(objective.features, self.order)
-        self._held_blocks = RowBlocks(objective.features, self.held) if len(self.held) else None
+        self._held = _Part(objective, self.held) if len(self.held) else None
+        self._train = _Part(objective, self.order)
+        self._w = self._train.w
 
     def room(self) -> FloatArray:
         features = self.parent.features
@@ -39,16 +40,14 @@ class Batches(ShuffledExamples[FloatArray, slice], Generic[ObjectiveT]):
 
     def places(self, lo: int, hi: int) -> slice:
         if isinstance(self.parent.features, LabelFeatures):
-            return slice(int(self._blocks.first[lo]), int(self._blocks.first[hi]))
+            return slice(int(self._train.blocks.first[lo]), int(self._train.blocks.first[hi]))
         return slice(lo, hi)
 
     def loss(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, FloatArray]:
-        rows = self.order[lo:hi]
-        structure, u = self._scores(self._blocks.block(lo, hi), rows, theta)
-        return self.parent.loss_of(rows, structure, u)
+        return self._train.loss(theta, lo, hi)
 
     def gradient(self, residual: FloatArray, lo: int, hi: int) -> FloatArray:
-        features = self._blocks.block(lo, hi)
+        features = self._train.blocks.block(lo, hi)
         if isinstance(features, LinearMap):
             flat = features.adjoint(residual.astype(features.dtype, copy=False)).astype(np.float64, copy=False)
             features.remove_mean(flat)
@@ -60,18 +59,17 @@ class Batches(ShuffledExamples[FloatArray, slice], Generic[ObjectiveT]):
         share = self.weight(lo, hi) / self.scale
         rows = self.order[lo:hi]
         structure = self.parent.structure.take(rows)
-        return self.parent.of_rows(rows, self._blocks.block(lo, hi), structure, share * self.penalty)
+        return self.parent.of_rows(rows, self._train.blocks.block(lo, hi), structure, share * self.penalty)
 
     def curvature(self, rank: int | None = None, method: str = "exact") -> CurvatureSum:
         """An empty sum of curvature."""
-        return CurvatureSum(self._blocks.block(0, min(1, self.n_examples)), rank, method)
+        return CurvatureSum(self._train.blocks.block(0, min(1, self.n_examples)), rank, method)
 
     def add_curvature(self, total: CurvatureSum, kind: str, theta: FloatArray, lo: int, hi: int, factor: float) -> None:
         """Add the curvature of `kind` of a batch at theta: that of the log-partition functions."""
-        rows, features = self.order[lo:hi], self._blocks.block(lo, hi)
-        structure, u = self._scores(features, rows, theta)
-        potential = potential_curvature(structure, u, self.parent.weights[rows], kind, self.parent.workers)
-        total.add(features, potential, factor)
+        structure, u = self._train.scores(theta, lo, hi)
+        potential = potential_curvature(structure, u, self._w[lo:hi], kind, self.parent.workers)
+        total.add(self._train.blocks.block(lo, hi), potential, factor)
 
     @property
     def sample_size(self) -> int:
@@ -80,14 +78,28 @@ class Batches(ShuffledExamples[FloatArray, slice], Generic[ObjectiveT]):
         return max(SAMPLE, ROWS_PER_COLUMN * columns)
 
     def held_loss(self, theta: FloatArray) -> float:
-        assert self._held_blocks is not None
-        structure, u = self._scores(self._held_blocks.block(0, len(self.held)), self.held, theta)
-        return self.parent.loss_of(self.held, structure, u)[0]
+        assert self._held is not None
+        return self._held.loss(theta, 0, len(self.held))[0]
 
-    def _scores(self, features: Any, rows: Any, theta: FloatArray) -> tuple[Any, FloatArray]:
-        """The structure and the scores, base measure included, of some examples."""
-        structure = self.parent.structure.take(rows)
+
+class _Part:
+    """Some examples of a likelihood, copied in their order."""
+
+    def __init__(self, objective: SoftmaxObjective[Any], order: Any) -> None:
+        self.objective, self.order = objective, order
+        self.blocks = RowBlocks(objective.features, order)
+        self.y, self.w = objective.y[order], objective.weights[order]
+
+    def scores(self, theta: FloatArray, lo: int, hi: int) -> tuple[Any, FloatArray]:
+        """The structure and the scores, base measure included, of the examples lo..hi."""
+        structure = self.objective.structure.take(self.order[lo:hi])
+        features = self.blocks.block(lo, hi)
         if isinstance(features, DenseLinear):
             theta = theta.astype(features.dtype, copy=False)
         u = np.asarray(features.forward(theta), dtype=np.float64)
-        return structure, u + structure.offset if self.parent.has_offset else u
+        return structure, u + structure.offset if self.objective.has_offset else u
+
+    def loss(self, theta: FloatArray, lo: int, hi: int) -> tuple[float, FloatArray]:
+        """Their loss, and its gradient in the scores."""
+        structure, u = self.scores(theta, lo, hi)
+        return self.objective.loss_of(self.order[lo:hi], structure, u)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.contracts.batches import AnyBatchSource, CurvatureSum, HasBatches
-from ...core.contracts.capabilities import BOUNDS, QuadraticModel
+from ...core.contracts.capabilities import BOUNDS, Capability, QuadraticModel
 from ...core.results import FloatArray
 from ...core.validation import check_choice, check_count, check_flag, check_low_rank, check_real
 from .epochs import PLAIN_EPOCHS, EpochSolver, EpochState
@@ -139,6 +139,12 @@ class StochasticBound(EpochSolver[BoundState]):
     def name(self) -> str:
         low = f", rank {self.rank}" if self.rank else ""
         return f"stochastic bound ({self.curvature}{low})"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        if self.curvature != "batch":
+            return super().requires
+        return super().requires | {Capability.LOW_RANK_BOUND if self.rank else Capability.QUADRATIC_BOUND}
 
     @property
     def reduces_variance(self) -> bool:

@@ -128,7 +128,7 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         improved = value < state.best - IMPROVEMENT * abs(state.best) if np.isfinite(state.best) else True
         state.since_best = 0 if improved else state.since_best + 1
         state.tried = 0 if improved else state.tried
-        state.best = min(state.best, value)
+        state.best = value if improved else state.best  # many small steps count as an improvement in the end
         if state.since_best < self.patience or self._goes_on(state, point):
             return None
         rising = not point.held_out and value > state.best + RISE * abs(state.best)
@@ -139,7 +139,7 @@ class EpochSolver(Solver[EpochStateT, HasBatches, EstimatedPoint]):
         source = state.source
         if not self.chooses_steps or point.held_out or state.tried == TRIES or state.shortened >= MOST_TIMES:
             return False
-        if state.total is None or float(np.abs(point.gradient).max(initial=0.0)) <= FLAT * source.scale:
+        if float(np.abs(point.gradient).max(initial=0.0)) <= FLAT * source.scale:
             return False
         state.factor, state.shortened, state.tried = SHORTER * state.factor, state.shortened + 1, state.tried + 1
         state.since_best = 0

@@ -76,6 +76,8 @@ class HiddenChainCRF(ClassifierMixin, HiddenStates):
     ----------
     classes_ : array
         The labels, sorted.
+    precision_, n_seen_
+        What `partial_fit` goes on from: the curvature of the objective along each weight, and sequences learned from so far.
     state_features_, transition_features_, start_features_, end_features_, objectives_, n_hidden_, n_iter_, trace_, status_
         As in `LatentDynamicCRF`.
 
