@@ -51,10 +51,21 @@ def points(
     products: list[c.HasHessianProduct] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, orthant]
     products.append(small_matchings)
     scaled: list[c.HasPreconditioner] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, orthant]
-    quadratics = [softmax, hidden, chains, windows, boltzmann, graphs, objects, small_matchings, trees]
-    modelled: list[c.HasModel] = [*quadratics, bounded]
-    low_rank: list[c.HasLowRankModel] = [*quadratics]
-    planes: list[c.HasSubspace] = [*quadratics, bounded]
+    low_rank: list[c.HasLowRankModel] = [
+        softmax,
+        hidden,
+        chains,
+        windows,
+        boltzmann,
+        graphs,
+        objects,
+        small_matchings,
+        trees,
+    ]
+    modelled: list[c.HasModel] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, small_matchings, trees]
+    modelled.append(bounded)
+    planes: list[c.HasSubspace] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, small_matchings, trees]
+    planes.append(bounded)
     em: list[c.HasEMStep] = [hidden, net]
     lines: c.HasLineBound = chains
     orthants: OrthantPoint = orthant
