@@ -27,6 +27,7 @@ from partita.softmax.objective.batches import Batches
 from partita.solvers.em import EMObjective
 from partita.solvers.newton import NewtonPoint
 from partita.solvers.orthant import OrthantPoint
+from partita.tree import objective as dependency
 
 
 def points(
@@ -39,6 +40,7 @@ def points(
     objects: composite.CompositePoint,
     matchings: matching.MatchingPoint,
     small_matchings: exact_matching.ExactMatchingPoint,
+    trees: dependency.TreePoint,
     net: network.NetworkPoint,
     lasso: elastic_net.ElasticNetPoint,
     orthant: l1.L1Point,
@@ -50,9 +52,21 @@ def points(
     products: list[c.HasHessianProduct] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, orthant]
     products.append(small_matchings)
     scaled: list[c.HasPreconditioner] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, matchings, orthant]
-    modelled: list[c.HasModel] = [softmax, hidden, chains, windows, graphs, bounded]
-    low_rank: list[c.HasLowRankModel] = [softmax, hidden]
-    planes: list[c.HasSubspace] = [softmax, hidden, chains, graphs, bounded]
+    low_rank: list[c.HasLowRankModel] = [
+        softmax,
+        hidden,
+        chains,
+        windows,
+        boltzmann,
+        graphs,
+        objects,
+        small_matchings,
+        trees,
+    ]
+    modelled: list[c.HasModel] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, small_matchings, trees]
+    modelled.append(bounded)
+    planes: list[c.HasSubspace] = [softmax, hidden, chains, windows, boltzmann, graphs, objects, small_matchings, trees]
+    planes.append(bounded)
     em: list[c.HasEMStep] = [hidden, net]
     lines: c.HasLineBound = chains
     orthants: OrthantPoint = orthant

@@ -150,7 +150,7 @@ def test_sparse_dense_and_binary_maps_give_the_same_roots(rng):
             point = objective.at(objective.features.pack(theta[:, :6], theta[:, 6]))
             for kind in ("descending", "symmetric"):
                 quadratic = point.model(kind)
-                R = np.vstack(list(outer_roots(objective.features, quadratic.potential)))
+                R = sp.vstack([sp.csr_matrix(r) for r in outer_roots(objective.features, quadratic.potential)]).toarray()
                 np.testing.assert_allclose(R.T @ R, quadratic.matrix(), atol=1e-10)
 
 

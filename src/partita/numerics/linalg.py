@@ -13,6 +13,10 @@ from .jit import kernel, sum_kernel
 Vector = NDArray[np.float64]
 
 
+#: Length of vectors up to which a larger space is made for eigenpairs: it costs next to nothing.
+FEW = 2000
+
+
 class CholeskyFactor:
     """A Cholesky factor of a symmetric positive semi-definite matrix, read from its lower triangle.
 
@@ -106,7 +110,11 @@ def conjugate_gradient(
 
 
 def block_lanczos(
-    products: Callable[[Vector], Vector], size: int, rank: int, start: Vector | None = None, rtol: float = 1e-3
+    products: Callable[[Vector], Vector],
+    size: int,
+    rank: int,
+    start: Vector | None = None,
+    rtol: float = 1e-3,
 ) -> tuple[Vector, Vector, float]:
     """The largest eigenpairs of a positive semi-definite matrix given by its products with the columns of others.
 
@@ -114,38 +122,44 @@ def block_lanczos(
     there are more) and the norm of the residuals ``A v - t v`` of the vectors returned.
 
     A block Krylov space from `start` and random vectors (always the same ones), kept orthogonal in full. It grows until
-    the residuals are below `rtol` times the first Ritz value left out, or to four times the rank.
+    the residuals are below `rtol` times the first Ritz value left out, or to three times the rank; where vectors are short,
+    to four times and a few more. The products are a small part of the cost, most of it keeps the space orthogonal.
     """
     rng = np.random.default_rng(0)
-    width = min(size, max(2, -(-rank // 4)) if start is None else rank + 2)
-    block = rng.standard_normal((size, width))
+    width = min(size, max(2, -(-rank // 2)) if start is None else rank + 2)
+    block = rng.standard_normal((width, size))
     if start is not None:
-        block[:, : min(rank, width)] = start.T[:, : min(rank, width)]
-        block[:, : min(rank, width)] += 1e-8 * rng.standard_normal((size, min(rank, width)))
-    basis = np.zeros((size, 0))
-    images = np.zeros((size, 0))
-    limit = min(size, max(4 * rank, rank + 4 * width) + 16)
+        known = min(len(start), width)
+        block[:known] = start[:known] + 1e-8 * block[:known]
+    limit = min(size, max(3 * rank, 2 * width, 16) if size > FEW else 4 * rank + 16)
+    basis, T = np.empty((limit, size)), np.zeros((limit, limit))
+    m, block = 0, _orthonormal(block)[:limit]
     while True:
-        block = _new_directions(basis, block)[:, : size - basis.shape[1]]
-        if block.shape[1]:
-            basis = np.hstack([basis, block])
-            images = np.hstack([images, products(block)])
-        values, W = np.linalg.eigh(basis.T @ images)
+        last, m = m, m + len(block)
+        basis[last:m] = block
+        images = np.ascontiguousarray(products(np.ascontiguousarray(block.T)).T)
+        T[last:m, :m] = images @ basis[:m].T
+        values, W = np.linalg.eigh(T[:m, :m])  # of the lower triangle
         values, W = values[::-1], W[:, ::-1][:, :rank]
-        vectors = basis @ W
-        residual = float(np.linalg.norm(images @ W - vectors * values[:rank], 2))
+        images -= T[last:m, :m] @ basis[:m]
+        # what the basis lacks of A times the basis is what it lacks of A times the last block
+        coupling = W[last:m].T @ (images @ images.T) @ W[last:m]
+        residual = float(np.sqrt(max(0.0, np.linalg.eigvalsh(coupling)[-1])))
         following = values[rank] if len(values) > rank else 0.0
         enough = len(values) > rank and residual <= rtol * max(following, 1e-12 * values[0])
-        if enough or not block.shape[1] or basis.shape[1] >= limit:
-            return np.ascontiguousarray(vectors.T), values, residual
-        block = images[:, -block.shape[1] :]
+        if not enough and m < limit:
+            block = _orthonormal(images, 1e-10 * float(np.abs(values).max()))
+            block = _orthonormal(block - (block @ basis[:m].T) @ basis[:m], 1e-6)[: limit - m]  # the rest may be rounding
+        if enough or m >= limit or not len(block):
+            return W.T @ basis[:m], values, residual
 
 
-def _new_directions(basis: Vector, block: Vector) -> Vector:
-    """An orthonormal basis of what the columns of `block` add to the orthonormal `basis`."""
-    length = np.linalg.norm(block, axis=0)
-    for _ in range(2):  # once more: what is left of a column may be mostly rounding
-        block = block - basis @ (basis.T @ block)
-    Q, R = np.linalg.qr(block[:, np.linalg.norm(block, axis=0) > 1e-10 * length])
-    Q = Q[:, np.abs(np.diag(R)) > 1e-10 * np.abs(np.diag(R)).max(initial=0.0)]
-    return np.linalg.qr(Q - basis @ (basis.T @ Q))[0]
+def _orthonormal(rows: Vector, least: float = 0.0) -> Vector:
+    """An orthonormal basis, as rows, of the span of some rows, but for what is shorter than `least`."""
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    rows = rows[length > least] / length[length > least, None]
+    for _ in range(2):  # the first time, the shortest are found to half of the digits only
+        values, W = np.linalg.eigh(rows @ rows.T)
+        kept = values > 1e-14
+        rows = (W[:, kept] / np.sqrt(values[kept])).T @ rows
+    return rows

@@ -73,6 +73,18 @@ def rows_times_matrix(data, indices, indptr, T, b, lo, hi, U):
 
 
 @sum_kernel
+def add_rows_times_wide(data, indices, indptr, T, lo, hi, U):
+    """U[i, k] += sum_j X[i, j] T[j, k] for many k: a row of T at a time."""
+    n = T.shape[1]
+    for i in range(lo, hi):
+        u = U[i]
+        for q in range(indptr[i], indptr[i + 1]):
+            x, t = data[q], T[indices[q]]
+            for k in range(n):
+                u[k] += x * t[k]
+
+
+@sum_kernel
 def remove_row_means(M):
     """Subtract the mean of each row, in place."""
     n = M.shape[1]

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import qr
+import scipy.sparse as sp
+from scipy import linalg
 
 from ...core.contracts.capabilities import LowRankModel
 from ...core.results import FloatArray
@@ -27,6 +28,11 @@ from ...numerics.linalg import CholeskyFactor, block_lanczos
 _UPDATES = {"exact": kernels.EXACT, "corrected": kernels.CORRECTED, "original": kernels.ORIGINAL}
 #: Part by which the first eigenvalue left out is raised: Ritz values lie below eigenvalues.
 INFLATION = 0.02
+#: Length of rows from which blocks are larger and fewer, and of the dropped pairs only so many may get a diagonal of their
+#: own: their rows are long.
+LONG, LOOKED_AT = 2000, 4
+#: Eigenvalues below this part of the largest are rounding.
+ROUNDING = 1e-13
 #: Smallest diagonal relative to the largest curvature, where neither data nor penalty give one. Woodbury's formula loses as
 #: many digits as this has zeros.
 FLOOR = 1e-10
@@ -101,8 +107,8 @@ class StreamingLowRank:
     method : {"exact", "corrected", "original"}
         See the module.
     block : int, optional
-        With ``"exact"``, how many rows are absorbed at once; more are faster and give a tighter bound. Default: four times
-        the rank, at least 64. One is the update in its simplest form.
+        How many rows are absorbed at once; with ``"exact"``, more are faster and give a tighter bound. Default: four times
+        the rank, at least 64, or 256 of long rows. One is the update in its simplest form.
     start : array of shape (rank, size), optional
         Orthonormal rows to begin with; zeros otherwise.
     """
@@ -110,7 +116,9 @@ class StreamingLowRank:
     def __init__(self, size: int, rank: int, method: str = "exact", block: int | None = None, start: Any = None) -> None:
         self.rank: int = min(check_count("rank", rank, minimum=1), size)
         self.method: int = _UPDATES[check_choice("low_rank", method, tuple(_UPDATES))]
-        self.block: int = check_count("block", block, minimum=1) if block is not None else max(64, 4 * self.rank)
+        self.block: int = (
+            check_count("block", block, minimum=1) if block is not None else max(256 if size > LONG else 64, 4 * self.rank)
+        )
         self.V = np.zeros((self.rank, size)) if start is None else np.array(start, dtype=np.float64)
         self.S, self.D = np.zeros(self.rank), np.zeros(size)
 
@@ -125,46 +133,45 @@ class StreamingLowRank:
         self.S *= factor
         self.D *= factor
 
-    def add(self, R: FloatArray) -> None:
-        """Add ``R' R``."""
+    def add(self, R: Any) -> None:
+        """Add ``R' R``, for a dense R or a sparse one by rows."""
         if self.method != kernels.EXACT or self.block == 1:
-            kernels.stream(self.method, np.ascontiguousarray(R), self.V, self.S, self.D)
+            for first in range(0, R.shape[0], self.block):
+                part = R[first : first + self.block]
+                rows = part.toarray() if sp.issparse(part) else part
+                kernels.stream(self.method, np.ascontiguousarray(rows), self.V, self.S, self.D)
             return
-        for first in range(0, len(R), self.block):
+        for first in range(0, R.shape[0], self.block):
             self._absorb(R[first : first + self.block])
 
-    def _absorb(self, R: FloatArray) -> None:
-        """Eigendecompose within the span of V and R; what is dropped is bounded by a diagonal, pair by pair."""
-        known = np.flatnonzero(self.V.any(axis=1))  # rows that are zero would be mixed with others
-        V = self.V[known]
-        P = R @ V.T
-        rest = R - P @ V
-        again = rest @ V.T  # what rounding left along V would count twice
-        P, rest = P + again, rest - again @ V
-        Q, T, order = qr(rest.T, mode="economic", pivoting=True, check_finite=False)
-        rank = int(np.count_nonzero(np.abs(np.diag(T)) > kernels.NEGLIGIBLE * np.abs(R).max(initial=0.0)))
-        Q, T = Q[:, :rank], T[:rank, np.argsort(order)]
-        basis = np.vstack([V, (Q - V.T @ (V @ Q)).T])
-        rows = np.hstack([P, T.T])
-        M = rows.T @ rows
-        M[np.arange(len(known)), np.arange(len(known))] += self.S[known]
-        values, W = np.linalg.eigh(M)
-        rotated = W.T @ basis
-        dropped = max(0, len(values) - self.rank)
-        self.D += _diagonal_above(np.maximum(values[:dropped], 0.0), np.abs(rotated[:dropped]))
-        zeros = self.rank - (len(values) - dropped)
-        self.S, self.V = np.zeros_like(self.S), np.zeros_like(self.V)
-        self.S[zeros:], self.V[zeros:] = np.maximum(values[dropped:], 0.0), rotated[dropped:]
+    def _absorb(self, R: Any) -> None:
+        """Eigendecompose ``V' diag(S) V + R' R`` by the products of its rows with each other, which leaves sparse rows as
+        they are; what is dropped is bounded by a diagonal."""
+        k, L = self.rank, np.sqrt(self.S)[:, None] * self.V
+        G = np.empty((k + R.shape[0],) * 2)
+        G[:k, :k] = L @ L.T
+        G[k:, :k] = R @ L.T
+        G[k:, k:] = (R @ R.T).toarray() if sp.issparse(R) else R @ R.T
+        seen = min(len(G), k + LOOKED_AT + 1) if self.V.shape[1] > LONG else len(G)
+        values, W = linalg.eigh(G, subset_by_index=(len(G) - seen, len(G) - 1), overwrite_a=True, check_finite=False)
+        values, W = np.maximum(values[::-1], 0.0), np.ascontiguousarray(W[:, ::-1])
+        used = max(k, seen - 1) if seen < len(G) else seen
+        rows = W[:k, :used].T @ L + (R.T @ W[k:, :used]).T
+        self.D += _diagonal_above(values[k:], np.abs(rows[k:]))
+        real = values[:k] > ROUNDING * values[0]
+        scale = np.where(real, 1.0 / np.sqrt(np.where(real, values[:k], 1.0)), 0.0)
+        self.V, self.S = np.ascontiguousarray(rows[:k] * scale[:, None]), np.where(real, values[:k], 0.0)
 
 
-def _diagonal_above(c: FloatArray, v: FloatArray) -> Any:
-    """A diagonal above ``sum_i c_i v_i v_i'`` for orthonormal v_i given by absolute values: the smaller of two.
+def _diagonal_above(c: FloatArray, rows: FloatArray) -> FloatArray:
+    """A diagonal above ``sum_i r_i r_i'`` for orthogonal r_i of squared lengths c, descending, given by absolute values, of
+    the first of them at least.
 
-    Each pair is below ``c |v|_1 diag|v|``; all of them together are below ``max(c) I``.
+    Each is below ``|r|_1 diag|r|``; all from the j-th on together are below ``c_j I``. The j of the smallest trace is taken.
     """
-    apart = (c * v.sum(1)) @ v
-    together = float(c.max(initial=0.0))
-    return apart if apart.sum() < together * v.shape[1] else together
+    lengths, after = rows.sum(1), np.append(c, 0.0)[: len(rows) + 1]
+    j = int(np.argmin(np.concatenate(([0.0], np.cumsum(lengths**2))) + after * rows.shape[1]))
+    return np.asarray(lengths[:j] @ rows[:j] + after[j])
 
 
 def low_rank_quadratic(

@@ -11,6 +11,7 @@ from ...core.results import FloatArray
 from ...objectives.bounds.low_rank import LowRank, low_rank_quadratic
 from ..features.labels import LabelFeatures
 from ..features.linear import LinearMap
+from ..features.linear_layouts import SparseLinear
 from .potential import PotentialCurvature
 from .quadratic import Quadratic
 
@@ -21,7 +22,10 @@ BLOCK_NUMBERS = 4_000_000
 def outer_roots(features: LinearMap | LabelFeatures, potential: PotentialCurvature) -> Any:
     """Blocks of rows r with ``A' S A = sum r r'``, n - 1 rows for an example with n labels."""
     roots, examples = potential.roots()
-    step = max(1, BLOCK_NUMBERS // features.size)
+    numbers = features.size
+    if isinstance(features, SparseLinear):
+        numbers = features.n_outputs * (1 + features.nnz // max(1, features.n_examples))
+    step = max(1, BLOCK_NUMBERS // numbers)
     for lo in range(0, len(roots), step):
         yield features.outer(examples[lo : lo + step], roots[lo : lo + step])
 
@@ -46,6 +50,8 @@ def low_rank_model(
     bare = Quadratic(q.features, q.potential, np.zeros_like(q.penalty), q.center, 0.0, q.gradient0, q.is_bound)
 
     def data(block: FloatArray) -> FloatArray:
+        if isinstance(q.features, LinearMap):
+            return q.features.curvature_block(q.potential.product, block)
         return np.column_stack([bare.matvec(np.ascontiguousarray(column)) for column in block.T])
 
     def roots() -> Any:

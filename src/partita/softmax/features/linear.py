@@ -6,6 +6,7 @@ dense X, column-major for sparse X, where it makes the products several times fa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,10 @@ class LinearMap:
 
     def adjoint(self, r: FloatArray) -> FloatArray:
         """The flat vector of sum_i r[i, k] x_i and sum_i r[i, k]."""
+        raise NotImplementedError
+
+    def curvature_block(self, product: Callable[[FloatArray], FloatArray], block: FloatArray) -> FloatArray:
+        """A' S A times the columns of a matrix, several in one pass over X; `product` is S v."""
         raise NotImplementedError
 
     def gram(self, w: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -97,6 +98,24 @@ class DenseLinear(LinearMap):
         ]
         self.workers.run(dense.curvature_product, tasks)
         return self._sum_parts(G, g).astype(np.float64, copy=False)
+
+    def curvature_block(self, product: Callable[[FloatArray], FloatArray], block: FloatArray) -> FloatArray:
+        n, width = self.n_outputs, block.shape[1]
+        T = block[: self.n_coefficients].reshape(n, self.n_columns, width)
+        wide = T.transpose(1, 0, 2).reshape(self.n_columns, n * width).astype(self.X.dtype, copy=False)
+        U = (self.X @ wide).astype(np.float64, copy=False)
+        if self.intercept:
+            U += block[self.n_coefficients :].ravel()
+        _curve(product, U, width)
+        out = np.empty((self.size, width))
+        G = (self.X.T @ U.astype(self.X.dtype, copy=False)).reshape(self.n_columns, n, width)
+        out[: self.n_coefficients] = G.transpose(1, 0, 2).reshape(-1, width)
+        if self.intercept:
+            out[self.n_coefficients :] = U.sum(0).reshape(n, width)
+        if n > 1:  # see `remove_mean`
+            for rows in (out[: self.n_coefficients].reshape(n, -1), out[self.n_coefficients :].reshape(-1, n, width)):
+                rows -= rows.mean(0 if rows.ndim == 2 else 1, keepdims=True)
+        return out
 
     def gram(self, w: FloatArray) -> FloatArray:
         d, p = self.n_columns, self.n_columns + self.intercept
@@ -222,6 +241,26 @@ class SparseLinear(LinearMap):
     def adjoint(self, r: FloatArray) -> FloatArray:
         return self._adjoint(self.columns_first[0], np.ascontiguousarray(r))
 
+    def curvature_block(self, product: Callable[[FloatArray], FloatArray], block: FloatArray) -> FloatArray:
+        n, width = self.n_outputs, block.shape[1]
+        T = np.ascontiguousarray(block)
+        U = np.zeros((self.n_examples, n * width))
+        if self.intercept:
+            U[:] = T[self.n_coefficients :].ravel()
+        wide = T[: self.n_coefficients].reshape(self.n_columns, n * width)
+        self.workers.run(sparse.add_rows_times_wide, [(*self.rows, wide, lo, hi, U) for lo, hi in self._row_ranges])
+        _curve(product, U, width)
+        out = np.zeros((self.size, width))
+        G = out[: self.n_coefficients].reshape(self.n_columns, n * width)
+        tasks = [(*self.columns_first, U, lo, hi, G) for lo, hi in self._column_ranges]
+        self.workers.run(sparse.add_rows_times_wide, tasks)
+        if self.intercept:
+            out[self.n_coefficients :] = U.sum(0).reshape(n, width)
+        if n > 1:  # see `remove_mean`
+            rows = out.reshape(-1, n, width)
+            rows -= rows.mean(1, keepdims=True)
+        return out
+
     def squared(self, r: FloatArray) -> FloatArray:
         if self._squares is None:
             self._squares = self.columns_first[0] ** 2
@@ -249,6 +288,15 @@ class SparseLinear(LinearMap):
     def dense_rows(self, rows: Any) -> FloatArray:
         return np.asarray(self.matrix[rows].toarray())
 
+    def outer(self, examples: Any, roots: FloatArray) -> Any:
+        """See `LinearMap`; a sparse matrix."""
+        X, n = self.matrix[examples], self.n_outputs
+        lengths = np.diff(X.indptr)
+        values = X.data[:, None] * np.repeat(roots, lengths, axis=0)
+        places = X.indices[:, None] * n + np.arange(n)
+        rows = sp.csr_matrix((values.ravel(), places.ravel(), X.indptr * n), (len(examples), self.n_coefficients))
+        return sp.hstack([rows, sp.csr_matrix(roots)], format="csr") if self.intercept else rows
+
     def _column_magnitudes(self) -> tuple[FloatArray, FloatArray]:
         data, indices, _ = self.rows
         where = indices.astype(np.intp)
@@ -269,6 +317,12 @@ class SparseLinear(LinearMap):
     def take(self, rows: Any) -> SparseLinear:
         """The map of some of the examples."""
         return SparseLinear(self.matrix[rows], self.n_outputs, self.intercept, self.workers)
+
+
+def _curve(product: Callable[[FloatArray], FloatArray], U: FloatArray, width: int) -> None:
+    """Scores of several vectors, the labels of each `width` apart, times S, in place."""
+    for w in range(width):
+        U[:, w::width] = product(np.ascontiguousarray(U[:, w::width]))
 
 
 def _digest(values: Any) -> int:

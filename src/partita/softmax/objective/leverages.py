@@ -31,7 +31,7 @@ class LeveragedBatches(Batches[Any]):
 
     def whole_curvature(self) -> CurvatureSum | None:
         """An empty sum that keeps the whole matrix, or None if that is too large."""
-        total = CurvatureSum(self._blocks.block(0, min(1, self.n_examples)), dense_limit=WHOLE_LIMIT)
+        total = CurvatureSum(self._train.blocks.block(0, min(1, self.n_examples)), dense_limit=WHOLE_LIMIT)
         return total if total.is_whole else None
 
     def add_lasting(self, total: CurvatureSum, theta: FloatArray) -> None:
@@ -41,29 +41,28 @@ class LeveragedBatches(Batches[Any]):
         quarter is the most that it can then be; in the mean, under the model, the squares are the Hessian itself. Many
         examples are sampled; as a sample may miss what is rare, the diagonal is that of all.
         """
-        n, features = self.n_examples, self._blocks.block(0, self.n_examples)
+        n, features = self.n_examples, self._train.blocks.block(0, self.n_examples)
         count = n
         if isinstance(features, LinearMap):
             operations = 0.5 * features.n_outputs * (features.n_outputs + 1) * features.product_cost()[1]
             count = min(n, max(SAMPLE, ROWS_PER_COLUMN * features.n_columns, int(n * MOST_OPERATIONS / operations)))
         start = int(self.rng.integers(0, n - count + 1))
-        sample = self._blocks.block(start, start + count)
+        sample = self._train.blocks.block(start, start + count)
         total.add(sample, self._lasting(theta, start, start + count), n / count)
         if count < n and isinstance(features, LinearMap):
             total.raise_diagonal(features.squared(self._lasting(theta, 0, n).diagonal().reshape(n, -1)))
 
     def _lasting(self, theta: FloatArray, lo: int, hi: int) -> SumCurvature:
-        o, rows = self.parent, self.order[lo:hi]
-        structure, u = self._scores(self._blocks.block(lo, hi), rows, theta)
-        w, edges, workers = o.weights[rows], self._edges(lo, hi), o.workers
-        _, _, residual = structure.loss(u, o.y[rows], w, workers)
+        structure, u = self._train.scores(theta, lo, hi)
+        w, edges, workers = self._w[lo:hi], self._edges(lo, hi), self.parent.workers
+        _, _, residual = structure.loss(u, self._train.y[lo:hi], w, workers)
         d = LASTING * residual.ravel() / np.repeat(np.sqrt(w), np.diff(edges))
         return SumCurvature(potential_curvature(structure, u, w, "hessian", workers), OuterCurvature(d, edges, workers))
 
     def leverages(self, total: CurvatureSum) -> tuple[FloatArray, float]:
         """The weight of every example times the mean square of its scores, those of the observed labels taken off, along
         directions drawn from the inverse; and the largest, times the largest curvature that one example can have."""
-        features = self._blocks.block(0, self.n_examples)
+        features = self._train.blocks.block(0, self.n_examples)
         table = self.room()
         edges = self._edges(0, self.n_examples)
         labels = np.diff(edges)
@@ -73,9 +72,9 @@ class LeveragedBatches(Batches[Any]):
                 direction = direction.astype(features.dtype, copy=False)
             u = np.asarray(features.forward(direction), dtype=np.float64).ravel()
             if not single:
-                u = u - np.repeat(u[edges[:-1] + self.parent.y[self.order]], labels)
+                u = u - np.repeat(u[edges[:-1] + self._train.y], labels)
             table += (u * u).reshape(table.shape)
-        table *= np.repeat(self.parent.weights[self.order] / DRAWS, labels).reshape(table.shape)
+        table *= np.repeat(self._w / DRAWS, labels).reshape(table.shape)
         return table, (HIGHEST_BINARY if single else HIGHEST) * float(table.max())
 
     def restrained(
@@ -86,7 +85,7 @@ class LeveragedBatches(Batches[Any]):
         With labels k and the observed y, ``u' S u <= sum_k p_k (u_k - u_y)^2``, and p_k is the residual; where it is large
         that is less, as in `add_lasting`.
         """
-        w = self.parent.weights[self.order[lo:hi]]
+        w = self._w[lo:hi]
         if not isinstance(self.parent.features, LabelFeatures):
             p = np.abs(residual) / w[:, None]
             return np.asarray(change / (1.0 + gain * (leverages * p * (1.0 - 0.75 * p)).sum(1, keepdims=True)))
@@ -100,5 +99,5 @@ class LeveragedBatches(Batches[Any]):
         """Where the scores of the examples lo..hi begin among theirs, and the end."""
         features = self.parent.features
         if isinstance(features, LabelFeatures):
-            return np.asarray(self._blocks.first[lo : hi + 1] - self._blocks.first[lo], dtype=np.int64)
+            return np.asarray(self._train.blocks.first[lo : hi + 1] - self._train.blocks.first[lo], dtype=np.int64)
         return np.asarray(np.arange(hi - lo + 1) * features.n_outputs, dtype=np.int64)
