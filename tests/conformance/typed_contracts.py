@@ -87,8 +87,9 @@ def objectives(
 
 def sources(softmax: Batches[likelihood.Likelihood], chains: ChainBatches) -> tuple[Any, ...]:
     arrays: c.BatchSource[FloatArray, slice, accumulate.CurvatureSum] = softmax
+    leveraged: c.LeveragedSource[FloatArray, slice, accumulate.CurvatureSum] = softmax
     residuals: c.BatchSource[Residual, tuple[int, int], accumulate.DiagonalSum] = chains
-    return arrays, residuals
+    return arrays, leveraged, residuals
 
 
 def maps(
