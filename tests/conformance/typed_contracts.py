@@ -24,6 +24,7 @@ from partita.objectives.constraints.asked import ModelledObjective
 from partita.softmax.bounds import accumulate
 from partita.softmax.objective import elastic_net, latent, likelihood
 from partita.softmax.objective.batches import Batches
+from partita.softmax.objective.leverages import LeveragedBatches
 from partita.solvers.em import EMObjective
 from partita.solvers.newton import NewtonPoint
 from partita.solvers.orthant import OrthantPoint
@@ -102,10 +103,11 @@ def objectives(
     return smooth, others, batches, sweeps, blocks, em, under_l1, within_sets
 
 
-def sources(softmax: Batches[likelihood.Likelihood], parts: Parts) -> tuple[Any, ...]:
+def sources(softmax: Batches[likelihood.Likelihood], known: LeveragedBatches, parts: Parts) -> tuple[Any, ...]:
     arrays: c.BatchSource[FloatArray, slice, accumulate.CurvatureSum] = softmax
+    leveraged: c.LeveragedSource[FloatArray, slice, accumulate.CurvatureSum] = known
     residuals: c.BatchSource[Residual, tuple[int, int], Any] = parts
-    return arrays, residuals
+    return arrays, leveraged, residuals
 
 
 def maps(

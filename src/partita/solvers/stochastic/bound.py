@@ -20,6 +20,8 @@ CURVATURES = ("fixed", "ema", "batch")
 FIRST_REFRESH = 0.25
 #: The step with variance reduction, for curvature without a cushion. Chosen on adult and Fashion-MNIST.
 AUTO_STEP = 0.3
+#: Batches in an epoch from which, with as many examples in each as parameters, sampled curvature is as stable and cheaper.
+PLENTY = 32
 #: In a stream, batches after which the step begins to shrink, and how much its mean favours late iterates.
 SLOW, POWER = 200.0, 3.0
 #: Batches that the curvature of a stream is a mean of, at most.
@@ -86,12 +88,18 @@ class StochasticBound(EpochSolver[BoundState]):
         With ``curvature="ema"``, batches between updates of the curvature.
     step : "auto", float or str
         Multiple of the scaled step: a number, ``"c/t"`` (t counts batches; the papers take 4/t) or ``"c/epoch"`` for
-        c / (1 + epochs so far). ``"auto"`` is constant with variance reduction, and without it 4/t but at
-        most batch_size / (batch_size + number of parameters).
+        c / (1 + epochs so far). ``"auto"`` is about one Newton step in an epoch where curvature is kept whole, and more
+        where no example has much leverage; else constant with variance reduction; and without it 4/t but at most
+        batch_size / (batch_size + number of parameters). Steps that are given are kept, also where they are too long: 4/t
+        is more than the bound's own step for four batches, and small batches know little of the curvature. Such a fit
+        returns the best parameters that it met, and its status is UNSTABLE or DIVERGED where it did not come back.
     curvature : {"fixed", "ema", "batch"}
-        ``"fixed"`` (default) samples the curvature now and then (at 0, 1/4, 1/2, 1, 2, 4 ... epochs), damped so that no
-        batch outweighs it. ``"ema"`` is a moving average over the batches before this one. ``"batch"`` is the published
-        method: curvature and gradient of the same batch, which is biased.
+        ``"fixed"`` (default) keeps the curvature whole up to 1,000 parameters (2,000 columns for two classes), takes it
+        anew in every epoch and restrains examples of high leverage: stable at any batch size. Beyond, where an epoch has
+        32 batches of as many examples as parameters, and with `rank`, `bound` or `step` given, it samples the curvature
+        now and then (at 0, 1/4, 1/2, 1, 2, 4 ... epochs), damped so that no batch outweighs it. ``"ema"`` is a moving
+        average over the batches before this one. ``"batch"`` is the published method: curvature and gradient of the same
+        batch, which is biased.
     bound : str
         Which curvature: a bound's name or ``"hessian"``. Default: ``"hessian"`` for ``"fixed"``, else ``"descending"``.
     variance_reduction : bool, optional
@@ -101,7 +109,8 @@ class StochasticBound(EpochSolver[BoundState]):
         Form of the low-rank curvature; ``"lanczos"`` only with ``curvature="batch"``; ``"original"`` is no bound and needs
         `allow_invalid`.
     damping : float
-        With ``"fixed"`` and in streams, multiple of the damping that keeps a single batch from outweighing the curvature.
+        In streams, and with ``"fixed"`` where curvature is not kept whole, multiple of the damping that keeps a single batch
+        from outweighing the curvature.
     validation, patience, random_state
         See `EpochSolver`.
     """
@@ -167,7 +176,8 @@ class StochasticBound(EpochSolver[BoundState]):
     def begun(self, source: AnyBatchSource, per_epoch: int, theta: FloatArray) -> BoundState:
         if self.curvature == "batch":
             return BoundState(source, per_epoch=per_epoch)
-        if self._restrains and (newton := RestrainedNewton.begun(source, theta, per_epoch)):
+        plenty = per_epoch >= PLENTY and self.batch_size >= source.size
+        if self._restrains and not plenty and (newton := RestrainedNewton.begun(source, theta, per_epoch)):
             return BoundState(source, per_epoch=per_epoch, newton=newton, plain=1)
         total = source.curvature(self.rank, self.low_rank)
         self._sample(source, total, theta)
