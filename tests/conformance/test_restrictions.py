@@ -185,7 +185,7 @@ def test_many_weights_within_bounds_and_ties_need_no_matrix(size):
     assert model.kkt_residual_ <= 1e-5
 
 
-@pytest.mark.parametrize("name", ["GraphCRF", "MarkovNetwork"])
+@pytest.mark.parametrize("name", ["MarkovNetwork", pytest.param("GraphCRF", marks=pytest.mark.slow)])
 def test_duals_by_best_configurations_end_where_gradients_do(name):
     for options in ({"l1": 0.7}, {"constraints": [Box(-0.2, 0.3)]}, {"l1": 0.7, "constraints": [matrix._ties(name)[0]]}):
         given = {"likelihood": "bethe", **options}
