@@ -464,6 +464,18 @@ def _constrained(name: str, kind: str, l1: float = 0.0) -> None:
 
 
 def _likelihood(name: str, kind: str) -> None:
+    if kind == "full" and name in (
+        "SoftmaxRegression",
+        "LatentSoftmax",
+        "HiddenChainCRF",
+        "LatentDynamicCRF",
+        "DependencyCRF",
+    ):
+        _optimum(name, plain(name))  # they have no other
+        return
+    if kind == "full" and name == "BayesianNetwork":
+        plain(name)
+        return
     model = SUBJECTS[name].fit(likelihood=LIKELIHOODS[kind])
     if kind == "full":
         _optimum(name, model)
@@ -623,7 +635,52 @@ POSITIONS = (
 STRUCTURES = (
     "outputs are whole configurations: there are no classes that could have weights. Weigh examples by sample_weight."
 )
+ONE_VARIABLE = "There is one label, with no neighbours to condition on: its pseudo-likelihood is the likelihood."
+COMPOSITES = ("pseudo", "orders 1 and 2", "pseudo, refined")
 REASONS: dict[tuple[str, str], str] = {
+    **{
+        (name, "likelihood: bethe"): "Sums over classes, chains and trees are exact: Bethe's free energy is log Z itself."
+        for name in (
+            *("SoftmaxRegression", "LatentSoftmax", "ChainCRF", "HiddenChainCRF", "LatentDynamicCRF", "BoltzmannChain"),
+            "DependencyCRF",
+        )
+    },
+    (
+        "OracleCRF",
+        "likelihood: full",
+    ): "Only best configurations are known: log Z is replaced by a bound, that of `entropy`.",
+    ("OracleCRF", "likelihood: bethe"): "It is called entropy='bethe', with groups of parts.",
+    ("BayesianNetwork", "likelihood: bethe"): "Tables are normalised: log Z is zero.",
+    **{
+        (name, f"likelihood: {kind}"): ONE_VARIABLE
+        for name in ("SoftmaxRegression", "LatentSoftmax", "HiddenChainCRF")
+        for kind in COMPOSITES
+    },
+    **{
+        ("MatchingCRF", f"likelihood: {kind}"): (
+            "Given all other edges, an edge of a matching is certain where all vertices are matched: conditionals say nothing."
+        )
+        for kind in COMPOSITES
+    },
+    **{
+        (
+            "OracleCRF",
+            f"likelihood: {kind}",
+        ): "Only best configurations are known: conditionals of parts need sums over others."
+        for kind in COMPOSITES
+    },
+    **{
+        ("BayesianNetwork", f"likelihood: {kind}"): "The likelihood falls apart into tables, which are conditionals already."
+        for kind in COMPOSITES
+    },
+    **{
+        (name, "solver: block_frank_wolfe"): "With something hidden the objective is not convex: no dual bounds it."
+        for name in ("LatentSoftmax", "HiddenChainCRF", "LatentDynamicCRF")
+    },
+    ("BayesianNetwork", "solver: *"): (
+        "The optimum is a quotient of counts, and with hidden variables every M-step is one: it is found by EM, and there is no "
+        "gradient to descend."
+    ),
     **{(name, "weights: class"): POSITIONS for name in ("ChainCRF", "LatentDynamicCRF", "BoltzmannChain", "GraphCRF")},
     **{
         (name, "weights: class"): STRUCTURES
@@ -657,13 +714,6 @@ REASONS: dict[tuple[str, str], str] = {
         "OracleCRF",
         "penalty: l1 alone",
     ): "The dual divides by l2: with l1 alone it is no quadratic, and its parameters may be infinite.",
-    **{
-        ("BayesianNetwork", f"solver: {solver}"): (
-            "Without hidden variables the optimum is a quotient of counts, and with them every M-step is one: there is no "
-            "gradient whose noise a step would have to average out."
-        )
-        for solver in STOCHASTIC
-    },
 }
 
 
