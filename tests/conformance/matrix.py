@@ -463,14 +463,12 @@ def _constrained(name: str, kind: str, l1: float = 0.0) -> None:
     assert np.abs(slope).max() <= 1e-3 * abs(subject.value(model)), f"a slope of {np.abs(slope).max():.1e} is left"
 
 
+#: Estimators without a parameter `likelihood`.
+ONLY_FULL = ("SoftmaxRegression", "LatentSoftmax", "HiddenChainCRF", "LatentDynamicCRF", "DependencyCRF")
+
+
 def _likelihood(name: str, kind: str) -> None:
-    if kind == "full" and name in (
-        "SoftmaxRegression",
-        "LatentSoftmax",
-        "HiddenChainCRF",
-        "LatentDynamicCRF",
-        "DependencyCRF",
-    ):
+    if kind == "full" and name in ONLY_FULL:
         _optimum(name, plain(name))  # they have no other
         return
     if kind == "full" and name == "BayesianNetwork":
@@ -658,7 +656,7 @@ REASONS: dict[tuple[str, str], str] = {
     },
     **{
         ("MatchingCRF", f"likelihood: {kind}"): (
-            "Given all other edges, an edge of a matching is certain where all vertices are matched: conditionals say nothing."
+            "Given all other edges, an edge is certain where all vertices are matched: conditionals say nothing."
         )
         for kind in COMPOSITES
     },
@@ -678,8 +676,8 @@ REASONS: dict[tuple[str, str], str] = {
         for name in ("LatentSoftmax", "HiddenChainCRF", "LatentDynamicCRF")
     },
     ("BayesianNetwork", "solver: *"): (
-        "The optimum is a quotient of counts, and with hidden variables every M-step is one: it is found by EM, and there is no "
-        "gradient to descend."
+        "The optimum is a quotient of counts, and with hidden variables every M-step is one: it is found by EM, and there is "
+        "no gradient to descend."
     ),
     **{(name, "weights: class"): POSITIONS for name in ("ChainCRF", "LatentDynamicCRF", "BoltzmannChain", "GraphCRF")},
     **{
