@@ -676,7 +676,7 @@ REASONS: dict[tuple[str, str], str] = {
         for name in ("LatentSoftmax", "HiddenChainCRF", "LatentDynamicCRF")
     },
     ("BayesianNetwork", "solver: *"): (
-        "The optimum is a quotient of counts, and with hidden variables every M-step is one: it is found by EM, and there is "
+        "The optimum is a quotient of counts, and with hidden variables every M-step is one: EM finds it, and there is "
         "no gradient to descend."
     ),
     **{(name, "weights: class"): POSITIONS for name in ("ChainCRF", "LatentDynamicCRF", "BoltzmannChain", "GraphCRF")},
