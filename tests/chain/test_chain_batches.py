@@ -23,7 +23,7 @@ from partita import (
 from partita.chain.features.chain import ChainFeatures, take_pieces
 from partita.chain.features.pairs import label_indicator, state_pairs
 from partita.chain.objective.sweeps import ChainSweeps
-from partita.core import Capability, Workers
+from partita.core import Workers
 from partita.estimators.convergence import FAR_STALLED
 from partita.objectives import ChainLikelihood
 
@@ -185,14 +185,6 @@ def test_what_chains_do_not_offer_is_refused():
     objective = chains()
     with pytest.raises(ValueError, match="rank must be None on chains"):
         minimize(objective, solver=StochasticBound(rank=3))
-    wide = chains(attributes=100)
-    with pytest.raises(ValueError, match="bound must be 'hessian' here, where no quadratic bound is known as a matrix"):
-        minimize(wide, solver=StochasticBound(curvature="ema"))
-    with pytest.raises(CapabilityError, match="a quadratic upper bound"):
-        minimize(wide, solver=StochasticBound(curvature="batch"))
-    if Capability.LOW_RANK_BOUND not in objective.capabilities:
-        with pytest.raises(CapabilityError, match="a low-rank quadratic upper bound"):
-            minimize(objective, solver=StochasticBound(curvature="batch", rank=2))
 
 
 @pytest.mark.parametrize(("curvature", "excess"), [("ema", 0.02), ("batch", 0.1)])  # the latter is biased
@@ -201,6 +193,15 @@ def test_batches_of_small_models_have_bounds(curvature, excess):
     best = minimize(objective, solver=Newton(), tol=1e-10).value
     solver = StochasticBound(curvature=curvature, batch_size=10, patience=50)
     assert minimize(objective, solver=solver, max_iter=50, tol=0.0).value < (1.0 + excess) * best
+
+
+@pytest.mark.parametrize("curvature", ["ema", "batch"])
+def test_batches_of_wide_models_have_bounds_by_products(curvature):
+    objective = chains(n_chains=60, attributes=100)
+    start = objective.at(np.zeros(objective.size)).value
+    best = minimize(objective, solver=Newton(), tol=1e-8).value
+    solver = StochasticBound(curvature=curvature, batch_size=20, patience=50)
+    assert minimize(objective, solver=solver, max_iter=40, tol=0.0).value - best < 0.2 * (start - best)
 
 
 @pytest.mark.parametrize("unit", [True, False])

@@ -19,6 +19,7 @@ from ..core.contracts.capabilities import Capability, Product
 from ..core.contracts.objective import Objective
 from ..core.random import generator
 from ..core.results import FloatArray, IntArray
+from .bounds.quadratic import BoundModel
 from .curvature import MatrixSum, diagonal_of, largest_ratio
 from .penalized import PenalizedObjective, PenalizedPoint
 
@@ -248,11 +249,13 @@ class SumOverExamples(PenalizedObjective):
         if Capability.QUADRATIC_BOUND not in self.capabilities:
             raise ValueError(f"bound must be 'hessian' here, where no quadratic bound is known as a matrix; got {kind!r}")
         point: Any = self.at(theta)
-        matrix = point.model(kind).matrix()
+        model = point.model(kind)
         if self.curvature_is_dense:
-            total.add(matrix, factor)
+            total.add(model.matrix(), factor)
+        elif isinstance(model, BoundModel):
+            total.add(model.diagonal, factor, largest_ratio(model.curvature, model.diagonal))
         else:
-            diagonal, ratio = diagonal_of(matrix)
+            diagonal, ratio = diagonal_of(model.matrix())
             total.add(diagonal, factor, ratio)
 
     def convex_diagonal(self, theta: FloatArray) -> FloatArray:
