@@ -357,8 +357,7 @@ def test_partial_labels():
     penalty = 0.25 * np.sum(model.parameters_[~is_intercept(model)] ** 2)
     np.testing.assert_allclose(model.trace_.objective[-1], loss + penalty, rtol=1e-9)
     assert np.all(np.diff(model.trace_.objective) <= 1e-9)
-    with pytest.raises(ValueError, match="partial labels"):
-        model.standard_errors()
+    assert all(error > 0.0 for part in model.standard_errors().values() for error in part.values())
 
 
 def test_partial_labels_that_say_all_are_labels():

@@ -22,7 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import cvxpy
 import numpy as np
 import zoo
 from numpy.typing import NDArray
@@ -432,6 +431,8 @@ def _set(name: str, kind: str) -> tuple[Any, dict[str, Any]]:
     radius = 0.5 * float(np.linalg.norm(theta[:penalized]))
     if kind == "ball":
         return Ball(radius), {"radius": radius}
+    import cvxpy  # not at the top: it loads a HiGHS beside which OR-tools' own does not load
+
     return CvxpySet(lambda w: [cvxpy.sum_squares(w) <= radius**2]), {"radius": radius}
 
 

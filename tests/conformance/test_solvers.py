@@ -21,7 +21,6 @@ from partita import (
     minimize,
 )
 from partita.chain.features.chain import ChainFeatures
-from partita.core import Capability
 from partita.features import LabelFeatures, TableType, TiedTables
 from partita.objectives import L1, ChainLikelihood, GraphLikelihood, Likelihood
 from partita.softmax.estimators.softmax_regression import softmax_objective
@@ -159,7 +158,6 @@ CHAIN_SOLVERS = [solver for solver in SOLVERS if solver != Newton("cholesky")] +
 def test_reaches_the_optimum_of_chains_and_graphs(solver, make):
     """Majorization by a matrix for the small ones, along lines for the large ones."""
     objective = make()
-    assert (Capability.QUADRATIC_BOUND in objective.capabilities) == (make is not large_chains)
     solution = minimize(objective, solver=solver, tol=1e-6, max_iter=5000)
     assert solution.status in (Status.CONVERGED, Status.PRECISION)
     fresh = objective.at(solution.parameters)
@@ -192,8 +190,15 @@ def test_the_bound_on_a_line_holds_and_its_step_descends(scale, rng):
 
 
 def test_a_low_rank_bound_is_not_replaced_by_lines():
-    with pytest.raises(CapabilityError, match="low-rank quadratic upper bound"):
-        minimize(large_chains(), solver=Majorize(rank=3))
+    objective, rng = large_chains(), np.random.default_rng(0)
+    point = objective.at(rng.standard_normal(objective.size))
+    model = point.low_rank_model("symmetric", 3, "lanczos", False, None)
+    assert model.V.shape == (3, objective.size)
+    for size in (0.01, 0.1, 1.0, 10.0):
+        other = point.parameters + size * rng.standard_normal(objective.size)
+        assert model.value(other) >= objective.at(other).value
+    falling = minimize(objective, solver=Majorize(rank=3), max_iter=30, tol=0.0).trace.objective
+    assert np.all(np.diff(falling) < 0.0)
 
 
 @pytest.mark.parametrize("make", [lasso, elastic_net], ids=lambda make: make.__name__)

@@ -57,7 +57,7 @@ MODELS = {
 def last_point(model):
     """Where training ended, and the matrix from its parameters to the user's weights."""
     if isinstance(model, LatentSoftmax):
-        (_, columns, objective), point = model._problem_ended
+        (_, columns, objective, _, _), point = model._problem_ended
         maps = [columns.to_columns(*objective.features.unpack(unit)) for unit in np.eye(objective.size)]
         return point, np.array([np.concatenate([a.ravel(), b.ravel()]) for a, b in maps]).T
     if isinstance(model, HiddenChainCRF | LatentDynamicCRF):
@@ -143,7 +143,7 @@ def test_drawn_errors_are_close_to_exact_ones(monkeypatch):
 
 def test_a_saddle_has_no_errors():
     model = quietly(LatentSoftmax(l2=0.3, random_state=0).fit, zoo.X, zoo.Y)
-    (_, _, objective), _ = model._problem_ended
+    (_, _, objective, _, _), _ = model._problem_ended
     with pytest.raises(ValueError, match="did not end at a minimum"):
         uncertainty.covariance(objective.at(np.zeros(objective.size)))
 

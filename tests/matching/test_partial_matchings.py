@@ -122,7 +122,7 @@ def test_bethe_learns_from_what_is_known_too(rng):
 
 def model_objective(model, X, y):
     batches, _ = model._read(X)
-    return model._objective(batches, y, None)
+    return model._objective(batches, y, None, None)
 
 
 @pytest.mark.parametrize(

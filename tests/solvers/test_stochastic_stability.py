@@ -135,16 +135,16 @@ def test_leverages_are_the_parts_of_the_curvature_that_single_examples_are(n_lab
 
 
 def test_a_sample_keeps_the_diagonal_of_all(monkeypatch):
-    import partita.softmax.objective.batches as batches
+    import partita.softmax.objective.leverages as leverages
 
     X, y = rare_columns()
-    monkeypatch.setattr(batches, "FEWEST_ROWS", 50)
-    monkeypatch.setattr(batches, "ROWS_PER_COLUMN", 1)
+    monkeypatch.setattr(leverages, "SAMPLE", 50)
+    monkeypatch.setattr(leverages, "ROWS_PER_COLUMN", 1)
     objective = softmax_objective(X, y, l2=1.0)
     whole = objective.batches(0)
     complete = whole.whole_curvature()
     whole.add_lasting(complete, np.zeros(objective.size))
-    monkeypatch.setattr(batches, "MOST_OPERATIONS", 1.0)
+    monkeypatch.setattr(leverages, "MOST_OPERATIONS", 1.0)
     source = objective.batches(0)
     total = source.whole_curvature()
     source.add_lasting(total, np.zeros(objective.size))

@@ -111,8 +111,10 @@ class UserOracle:
     def __call__(self, potentials: FloatArray) -> Answer:
         try:
             found = self._function(potentials)
-        except (KeyboardInterrupt, MemoryError):
+        except (KeyboardInterrupt, MemoryError, ImportError):
             raise
+        except ValueError as error:  # of potentials, or of what there is no answer to
+            raise ValueError(f"oracle {self.name} failed: {error}") from error
         except Exception as error:
             raise RuntimeError(f"oracle {self.name} failed: {type(error).__name__}: {error}") from error
         if isinstance(found, Answer):

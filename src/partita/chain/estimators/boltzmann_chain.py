@@ -264,14 +264,14 @@ class BoltzmannChain(TokenUncertainty, StreamedExamples):
             composite, choice = within_budget(make, solve, costs, self.budget)
         objective = make(composite)
         solution, beta = fit_weights(objective, composite, solve, start)
-        point: Any = smooth_point(solution.point)
+        point: Any = solution.point
         if composite is not None and composite.refine is not None:
             point = newton_step(make(None if composite.refine == FULL else composite.refinement), point.parameters)
         self._warn_if_short(solution)
-        self._store_precision(objective, smooth_point(solution.point), objective.n_examples)
+        self._store_precision(objective, smooth_point(point), objective.n_examples)
         self._store_run(solution.at(point, point.objective.scale))
         self.token_weights_, self.transition_weights_ = (part.copy() for part in objective.unpack(point.parameters))
-        self._point, self.beta_, self.likelihood_ = point, beta, composite or FULL
+        self._point, self.beta_, self.likelihood_ = smooth_point(point), beta, composite or FULL
         self._forget("choice_")
         if choice is not None:
             self.choice_ = choice

@@ -319,7 +319,7 @@ class BMatching(Matchings):
         >>> from partita.structures import BMatching
         >>> ((chosen, scores),) = BMatching((2, 2), 1, perfect=False).kbest([[0.0, 1.0], [2.0, 4.0]], 3)
         >>> chosen.reshape(3, 4).tolist(), scores.tolist()
-        ([[1, 0, 0, 1], [0, 0, 0, 1], [0, 1, 1, 0]], [4.0, 4.0, 3.0])
+        ([[0, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]], [4.0, 4.0, 3.0])
         """
         flat, k = self.weights(potentials), check_count("k", k, minimum=1)
         best = find_engine("b_best")

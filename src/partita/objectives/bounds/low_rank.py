@@ -145,8 +145,37 @@ class StreamingLowRank:
             self._absorb(R[first : first + self.block])
 
     def _absorb(self, R: Any) -> None:
-        """Eigendecompose ``V' diag(S) V + R' R`` by the products of its rows with each other, which leaves sparse rows as
-        they are; what is dropped is bounded by a diagonal."""
+        """Eigendecompose ``V' diag(S) V + R' R``; what is dropped is bounded by a diagonal."""
+        if sp.issparse(R) or R.shape[1] > LONG:
+            self._absorb_by_products(R)
+        else:
+            self._absorb_rows(R)
+
+    def _absorb_rows(self, R: FloatArray) -> None:
+        """Within the span of V and R, by orthonormal rows: exact to rounding, whatever the scales of columns."""
+        known = np.flatnonzero(self.V.any(axis=1))  # rows that are zero would be mixed with others
+        V = self.V[known]
+        P = R @ V.T
+        rest = R - P @ V
+        again = rest @ V.T  # what rounding left along V would count twice
+        P, rest = P + again, rest - again @ V
+        Q, T, order = linalg.qr(rest.T, mode="economic", pivoting=True, check_finite=False)
+        rank = int(np.count_nonzero(np.abs(np.diag(T)) > kernels.NEGLIGIBLE * np.abs(R).max(initial=0.0)))
+        Q, T = Q[:, :rank], T[:rank, np.argsort(order)]
+        basis = np.vstack([V, (Q - V.T @ (V @ Q)).T])
+        rows = np.hstack([P, T.T])
+        M = rows.T @ rows
+        M[np.arange(len(known)), np.arange(len(known))] += self.S[known]
+        values, W = np.linalg.eigh(M)
+        values, rotated = np.maximum(values[::-1], 0.0), (W.T @ basis)[::-1]
+        kept = min(self.rank, len(values))
+        left = values[kept:]
+        self.D += _diagonal_above(left, np.sqrt(left)[:, None] * np.abs(rotated[kept:]))
+        self.S, self.V = np.zeros_like(self.S), np.zeros_like(self.V)
+        self.S[:kept], self.V[:kept] = values[:kept], rotated[:kept]
+
+    def _absorb_by_products(self, R: Any) -> None:
+        """By the products of rows with each other, which leaves sparse rows as they are."""
         k, L = self.rank, np.sqrt(self.S)[:, None] * self.V
         G = np.empty((k + R.shape[0],) * 2)
         G[:k, :k] = L @ L.T
