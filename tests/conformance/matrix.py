@@ -442,7 +442,8 @@ def _constrained(name: str, kind: str, l1: float = 0.0) -> None:
     constraint, polyhedron = _set(name, kind)
     options = {"l1": l1} if l1 else {}
     if "radius" in polyhedron and not SUBJECTS[name].convex:
-        options["tol"] = 1e-6  # nearer, the accuracy of programs over cones is in the way
+        # nearer, the accuracy of programs over cones is in the way; steps of bounds are short, so that it takes many
+        options |= {"tol": 1e-6, "max_iter": 5000}
     model = SUBJECTS[name].fit(constraints=[constraint], **options)
     if name == "ChainCRF" and l1:  # it forgets weights that are zero
         layouts = plain(name).chain_.layout, model.chain_.layout
