@@ -92,7 +92,7 @@ class StochasticBound(EpochSolver[BoundState]):
         where no example has much leverage; else constant with variance reduction; and without it 4/t but at most
         batch_size / (batch_size + number of parameters). Steps that are given are kept, also where they are too long: 4/t
         is more than the bound's own step for four batches, and small batches know little of the curvature. Such a fit
-        returns the best parameters that it met, and its status is UNSTABLE or DIVERGED where it did not come back.
+        returns the best parameters that it met; its status is UNSTABLE or DIVERGED, or MAX_ITER where it stands still.
     curvature : {"fixed", "ema", "batch"}
         ``"fixed"`` (default) keeps the curvature whole up to 1,000 parameters (2,000 columns for two classes), takes it
         anew in every epoch and restrains examples of high leverage: stable at any batch size. Beyond, where an epoch has
